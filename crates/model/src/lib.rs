@@ -1,0 +1,26 @@
+//! The words of cotenant as types: paths, classes, digests, ids, plans, changes, refusals, settings.
+//!
+//! Pure: no I/O, no clock, no async, no serialisation. Everything else in the workspace speaks in these types.
+
+mod change;
+mod class;
+mod digest;
+mod ids;
+mod path;
+mod plan;
+mod refusal;
+mod settings;
+mod time;
+
+pub use change::{Change, ChangeFile, ChangeKind, ChangeOp, Outcome};
+pub use class::{ClassHit, ClassRules, PathClass};
+pub use digest::Digest;
+pub use ids::{Agent, ApprovalId, BadId, ChangeId, HandleId, PlanId, RetryToken, SessionId, SuggestionId};
+pub use path::{FolderId, Folders, NAME_MAX, PATH_MAX, PathError, RelPath, WirePath, WsPath};
+pub use plan::{Author, Content, FileOp, Op, Plan, PreImage};
+pub use refusal::{Code, Fact, FactValue, Refusal};
+pub use settings::{
+    Access, Answer, ApprovalRule, Durability, Edits, FolderSpec, GeneratedRule, Limits, Profile, Settings,
+    StalePolicy, ToolSet,
+};
+pub use time::Millis;

@@ -1,0 +1,86 @@
+//! What the wire sees of the workspace: sessions are opened, calls arrive, answers come back. Knows no transport.
+
+use std::sync::Arc;
+
+use cotenant_model::{Durability, Profile, Refusal, SessionId, ToolSet};
+use serde_json::{Map, Value};
+
+/// What a connection says of itself when it opens: the flags of `cotenant mcp`, or the defaults of an HTTP token.
+#[derive(Clone, Debug, Default)]
+pub struct Hello {
+    /// `--agent`; without it the agent is named `CLIENT-N` after the client's info.
+    pub agent: Option<String>,
+    /// `--task`.
+    pub task: Option<String>,
+    /// `--profile`; it may only narrow what the settings say of the agent.
+    pub profile: Option<Profile>,
+    /// `--durability`.
+    pub durability: Option<Durability>,
+    /// `--tools`.
+    pub tools: Option<Vec<ToolSet>>,
+    /// `--structured`: answers carry `structuredContent`, the list output schemas.
+    pub structured: bool,
+    /// `--plan`.
+    pub plan: bool,
+    /// The process the session is tied to; `None` over HTTP.
+    pub pid: Option<u32>,
+}
+
+/// One tool call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Whose.
+    pub session: SessionId,
+    /// The tool's name as it was sent.
+    pub tool: String,
+    /// Its arguments as they were sent.
+    pub args: Map<String, Value>,
+    /// `_meta` of the request.
+    pub meta: Map<String, Value>,
+    /// The place in the session's order, from [`Host::arrive`].
+    pub ticket: Ticket,
+}
+
+/// A call's place in the order of arrival of its session (R17).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// A call's answer: exactly one text block, with the same facts in `_meta`.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// The text block.
+    pub text: String,
+    /// `isError`.
+    pub is_error: bool,
+    /// `_meta` of the result: `cotenant/facts` or `cotenant/refusal`, `cotenant/notices`.
+    pub meta: Map<String, Value>,
+    /// `structuredContent`, where the session asked for it.
+    pub structured: Option<Value>,
+}
+
+/// The workspace behind a transport. Every method may be called from any thread.
+pub trait Host: Send + Sync + 'static {
+    /// Opens a session. A refusal (a root that is gone, a profile that is not allowed) ends the connection.
+    fn open(&self, hello: &Hello) -> Result<SessionId, Refusal>;
+
+    /// The client said who it is (`clientInfo.name`), and which roots it announced (they may only narrow).
+    fn introduce(&self, session: SessionId, client: &str, roots: Option<&[String]>);
+
+    /// Ends a session: its waiting calls are answered, its leases go.
+    fn close(&self, session: SessionId);
+
+    /// The `tools` array of `tools/list` for the session; does not change within a connection.
+    fn tools(&self, session: SessionId) -> Arc<Vec<Value>>;
+
+    /// The server's `instructions`.
+    fn instructions(&self, session: SessionId) -> String;
+
+    /// Takes a place in the session's order. Called in order of arrival, by the reader; must not block.
+    fn arrive(&self, session: SessionId, tool: &str, args: &Map<String, Value>) -> Ticket;
+
+    /// Gives a place back without a call: the call was cancelled before it ran.
+    fn forgo(&self, session: SessionId, ticket: Ticket);
+
+    /// Carries the call out. Blocks, at most 50 s.
+    fn call(&self, call: Call) -> Answer;
+}

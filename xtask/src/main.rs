@@ -1,0 +1,41 @@
+//! The project's chores: `cargo xtask tidy` keeps the house's rules, `cargo xtask ci` runs every check.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
+
+mod ci;
+mod licences;
+mod packages;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+/// What a command of this program can fail with: one line for whoever started it.
+type Failure = Box<dyn std::error::Error>;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+  ci [--long]   every check, in the order of their cost; --long adds what takes more than its share
+  tidy          the house's rules alone
+  licences      the licences of what is locked, against deny.toml";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["ci"] => ci::run(ci::Reach::Usual),
+        ["ci", "--long"] => ci::run(ci::Reach::Long),
+        ["tidy"] => tidy::run(),
+        ["licences"] => licences::run(),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
