@@ -15,12 +15,14 @@ const MEASURING_IN_SYS: &[&str] = &["tree", "shell", "watch"];
 /// Crates that read the wall clock.
 const WITH_WALL_CLOCK: &[&str] = &["daemon", "cli"];
 /// Words that start or replace a process.
-const SPAWNING: &[&str] = &["fork", "vfork", "posix_spawn", "posix_spawnp", "execv", "execve", "execveat", "execvp"];
+const SPAWNING: &[&str] =
+    &["fork", "vfork", "posix_spawn", "posix_spawnp", "execv", "execve", "execveat", "execvp"];
 
 /// Everything wrong with one file.
 pub(crate) fn check(source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let rules = [header, file_length, function_length, files, spawning, clock, commit, panics, unsafety, ignored];
+    let rules =
+        [header, file_length, function_length, files, spawning, clock, commit, panics, unsafety, ignored];
     for rule in rules {
         rule(source, &mut findings);
     }
@@ -41,7 +43,9 @@ fn header(source: &Source, findings: &mut Vec<Finding>) {
 fn file_length(source: &Source, findings: &mut Vec<Finding>) {
     let lines = source.text.lines().count();
     if lines > FILE_LINES {
-        let what = format!("{lines} lines, {FILE_LINES} at most; move what belongs together into a module of its own");
+        let what = format!(
+            "{lines} lines, {FILE_LINES} at most; move what belongs together into a module of its own"
+        );
         findings.push(found(source, 0, "length", what));
     }
 }
@@ -79,7 +83,11 @@ fn files(source: &Source, findings: &mut Vec<Finding>) {
     }
     let opens = |path: &&Named| path.begins(&["std", "fs"]) || path.begins(&["std", "*"]);
     for path in source.shipped_paths().iter().filter(opens) {
-        let what = format!("{} in {}: bytes and files come through tree or as values", path.segments.join("::"), source.krate());
+        let what = format!(
+            "{} in {}: bytes and files come through tree or as values",
+            path.segments.join("::"),
+            source.krate()
+        );
         findings.push(found(source, path.line, "owners", what));
     }
 }
@@ -97,7 +105,10 @@ fn spawning(source: &Source, findings: &mut Vec<Finding>) {
             || SPAWNING.contains(&last)
     };
     for path in source.shipped_paths().iter().filter(|path| spawns(path)) {
-        let what = format!("{} starts a process: only shell and the spawn.rs of daemon and cli may", path.segments.join("::"));
+        let what = format!(
+            "{} starts a process: only shell and the spawn.rs of daemon and cli may",
+            path.segments.join("::")
+        );
         findings.push(found(source, path.line, "spawn", what));
     }
 }
@@ -111,7 +122,8 @@ fn clock(source: &Source, findings: &mut Vec<Finding>) {
         let reads_wall = !WITH_WALL_CLOCK.contains(&krate) && wall.iter().any(|words| path.has(*words));
         let reads_steady = no_steady && steady.iter().any(|words| path.has(*words));
         if reads_wall || reads_steady {
-            let what = format!("{} in {krate}: time comes in as a value from daemon", path.segments.join("::"));
+            let what =
+                format!("{} in {krate}: time comes in as a value from daemon", path.segments.join("::"));
             findings.push(found(source, path.line, "clock", what));
         }
     }
@@ -127,7 +139,10 @@ fn commit(source: &Source, findings: &mut Vec<Finding>) {
             let outside = source.krate() != owner && path.segments[0] == name;
             let reached = outside && (path.has(&[&name, "commit"]) || path.has(&[&name, "*"]));
             if reached {
-                let what = format!("{} reaches {owner}::commit, which only engine may name", path.segments.join("::"));
+                let what = format!(
+                    "{} reaches {owner}::commit, which only engine may name",
+                    path.segments.join("::")
+                );
                 findings.push(found(source, path.line, "commit", what));
             }
         }
@@ -139,14 +154,22 @@ fn commit(source: &Source, findings: &mut Vec<Finding>) {
 fn renamed_or_passed_on(source: &Source, findings: &mut Vec<Finding>) {
     let owner = ["tree", "ledger"].contains(&source.krate());
     for (at, token) in source.shipped() {
-        let crate_renamed = ["cotenant_tree", "cotenant_ledger"].contains(&token.text.as_str()) && source.is(at + 1, "as");
+        let crate_renamed =
+            ["cotenant_tree", "cotenant_ledger"].contains(&token.text.as_str()) && source.is(at + 1, "as");
         if crate_renamed {
-            let what = format!("{} under another name hides its commit module; use it by its own", token.text);
+            let what =
+                format!("{} under another name hides its commit module; use it by its own", token.text);
             findings.push(found(source, token.line, "commit", what));
         }
-        let handed_on = owner && token.text == "pub" && source.is(at + 1, "use") && names_commit(source, at + 2);
+        let handed_on =
+            owner && token.text == "pub" && source.is(at + 1, "use") && names_commit(source, at + 2);
         if handed_on {
-            findings.push(found(source, token.line, "commit", "do not re-export what stands in commit; engine names it there"));
+            findings.push(found(
+                source,
+                token.line,
+                "commit",
+                "do not re-export what stands in commit; engine names it there",
+            ));
         }
     }
 }
@@ -173,8 +196,14 @@ fn unsafety(source: &Source, findings: &mut Vec<Finding>) {
     if source.is_sys() {
         return;
     }
-    for (_, token) in source.shipped().filter(|(_, token)| token.text == "unsafe" && token.kind == Kind::Word) {
-        findings.push(found(source, token.line, "unsafe", "unsafe belongs into the crate's sys module, behind a plain function"));
+    for (_, token) in source.shipped().filter(|(_, token)| token.text == "unsafe" && token.kind == Kind::Word)
+    {
+        findings.push(found(
+            source,
+            token.line,
+            "unsafe",
+            "unsafe belongs into the crate's sys module, behind a plain function",
+        ));
     }
 }
 
@@ -213,7 +242,9 @@ mod tests {
     #[test]
     fn a_file_of_800_lines_passes_and_one_more_does_not() {
         let text = |lines: usize| "// line\n".repeat(lines - 1);
-        for path in ["crates/tree/src/a.rs", "crates/tree/tests/it/a.rs", "xtask/src/a.rs", "crates/testkit/src/a.rs"] {
+        for path in
+            ["crates/tree/src/a.rs", "crates/tree/tests/it/a.rs", "xtask/src/a.rs", "crates/testkit/src/a.rs"]
+        {
             assert_eq!(broken(path, &text(800)), []);
             assert_eq!(broken(path, &text(801)), [("length", 0)]);
         }
@@ -221,10 +252,15 @@ mod tests {
 
     #[test]
     fn a_function_of_70_lines_passes_and_one_more_does_not() {
-        let function = |lines: usize| format!("fn a<T: Fn(u8)>(\n) -> [u8; 2]\nwhere T: X {{\n{}}}", "\n".repeat(lines - 4));
+        let function = |lines: usize| {
+            format!("fn a<T: Fn(u8)>(\n) -> [u8; 2]\nwhere T: X {{\n{}}}", "\n".repeat(lines - 4))
+        };
         assert_eq!(broken("crates/tree/src/a.rs", &function(70)), []);
         assert_eq!(broken("crates/tree/src/a.rs", &function(71)), [("length", 2)]);
-        let method = format!("impl A {{ trait_fn!(); }}\ntrait B {{ fn a(&self);\n fn b() {{\n{}}} }}", "\n".repeat(80));
+        let method = format!(
+            "impl A {{ trait_fn!(); }}\ntrait B {{ fn a(&self);\n fn b() {{\n{}}} }}",
+            "\n".repeat(80)
+        );
         assert_eq!(broken("crates/tree/src/a.rs", &method), [("length", 4)]);
     }
 
@@ -239,9 +275,19 @@ mod tests {
 
     #[test]
     fn std_fs_stays_with_its_owners() {
-        for text in ["use std::fs;", "use std::{io, fs::File};", "fn a() { std::fs::read(x) }", "use ::std::fs;", "use std::*;"] {
+        for text in [
+            "use std::fs;",
+            "use std::{io, fs::File};",
+            "fn a() { std::fs::read(x) }",
+            "use ::std::fs;",
+            "use std::*;",
+        ] {
             for krate in WITHOUT_FILES {
-                assert_eq!(broken(&format!("crates/{krate}/src/a.rs"), text), [("owners", 2)], "{krate}: {text}");
+                assert_eq!(
+                    broken(&format!("crates/{krate}/src/a.rs"), text),
+                    [("owners", 2)],
+                    "{krate}: {text}"
+                );
             }
             for krate in ["tree", "ledger", "daemon", "cli", "testkit"] {
                 assert_eq!(broken(&format!("crates/{krate}/src/a.rs"), text), [], "{krate}: {text}");
@@ -264,7 +310,8 @@ mod tests {
         for text in texts {
             assert_eq!(broken("crates/tree/src/a.rs", text), [("spawn", 2)], "{text}");
             assert_eq!(broken("crates/daemon/src/lib.rs", text), [("spawn", 2)], "{text}");
-            for place in ["crates/daemon/src/spawn.rs", "crates/cli/src/spawn.rs", "crates/shell/src/run.rs"] {
+            for place in ["crates/daemon/src/spawn.rs", "crates/cli/src/spawn.rs", "crates/shell/src/run.rs"]
+            {
                 assert_eq!(broken(place, text), [], "{place}: {text}");
             }
         }
@@ -273,7 +320,11 @@ mod tests {
 
     #[test]
     fn the_wall_clock_is_read_at_the_rim() {
-        for text in ["fn a() { std::time::SystemTime::now() }", "fn a() { jiff::Timestamp::now() }", "fn a() { Zoned::now() }"] {
+        for text in [
+            "fn a() { std::time::SystemTime::now() }",
+            "fn a() { jiff::Timestamp::now() }",
+            "fn a() { Zoned::now() }",
+        ] {
             assert_eq!(broken("crates/ledger/src/a.rs", text), [("clock", 2)], "{text}");
             assert_eq!(broken("crates/daemon/src/a.rs", text), [], "{text}");
         }
@@ -325,7 +376,8 @@ mod tests {
             assert_eq!(broken("crates/tree/src/a.rs", &format!("#[cfg(test)] mod tests {{ {text} }}")), []);
             assert_eq!(broken("crates/tree/tests/it/a.rs", text), []);
         }
-        let fine = "fn expect() { x.unwrap_or(1); x.expected(); \"panic!\"; self::expect(); if panic != x {} }";
+        let fine =
+            "fn expect() { x.unwrap_or(1); x.expected(); \"panic!\"; self::expect(); if panic != x {} }";
         assert_eq!(broken("crates/tree/src/a.rs", fine), []);
     }
 
@@ -340,11 +392,21 @@ mod tests {
 
     #[test]
     fn no_test_is_ignored_anywhere() {
-        for text in ["#[ignore]\nfn a() {}", "#[ignore = \"slow\"]\nfn a() {}", "#[cfg_attr(unix, ignore)]\nfn a() {}"] {
+        for text in [
+            "#[ignore]\nfn a() {}",
+            "#[ignore = \"slow\"]\nfn a() {}",
+            "#[cfg_attr(unix, ignore)]\nfn a() {}",
+        ] {
             for path in ["crates/tree/tests/it/a.rs", "crates/tree/src/a.rs", "xtask/src/a.rs"] {
                 assert_eq!(broken(path, text), [("ignored", 2)], "{path}: {text}");
             }
         }
-        assert_eq!(broken("crates/tree/src/a.rs", "use ignore::Walk;\n#[cfg_attr(unix, allow(x))]\nfn a() { b(ignore) }"), []);
+        assert_eq!(
+            broken(
+                "crates/tree/src/a.rs",
+                "use ignore::Walk;\n#[cfg_attr(unix, allow(x))]\nfn a() { b(ignore) }"
+            ),
+            []
+        );
     }
 }

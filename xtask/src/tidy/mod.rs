@@ -88,7 +88,10 @@ fn read(files: &[(String, String)], findings: &mut Vec<Finding>) -> Vec<Source> 
     let test_modules: Vec<String> = sources.iter().flat_map(scan::test_modules).collect();
     for source in &mut sources {
         let is_below = |module: &String| {
-            source.path.strip_prefix(module.as_str()).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+            source
+                .path
+                .strip_prefix(module.as_str())
+                .is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
         };
         if test_modules.iter().any(is_below) {
             source.role = Role::Test;

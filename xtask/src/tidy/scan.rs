@@ -6,6 +6,12 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::str::FromStr;
 
+/// Keywords that may stand before a path that begins with `::`, and are no part of it.
+const BEFORE_A_PATH: &[&str] = &[
+    "as", "break", "dyn", "else", "for", "if", "impl", "in", "let", "match", "move", "mut", "ref", "return",
+    "use", "where", "while", "yield",
+];
+
 /// Whom a file serves, which decides the rules that bind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -111,7 +117,9 @@ impl Source {
         let mut at = 0;
         while at < self.tokens.len() {
             at = match self.tokens[at].kind {
-                Kind::Word => self.path_from(at, &[], &mut found),
+                Kind::Word if !BEFORE_A_PATH.contains(&self.tokens[at].text.as_str()) => {
+                    self.path_from(at, &[], &mut found)
+                }
                 _ => at + 1,
             };
         }
@@ -201,7 +209,8 @@ fn role_of(path: &str) -> Role {
 }
 
 fn flatten(stream: TokenStream, row: &mut Vec<Token>) {
-    let mut push = |row: &mut Vec<Token>, kind, text: String, line| row.push(Token { kind, text, line, test: false });
+    let push =
+        |row: &mut Vec<Token>, kind, text: String, line| row.push(Token { kind, text, line, test: false });
     for tree in stream {
         let line = tree.span().end().line;
         match tree {
@@ -261,7 +270,8 @@ fn mark_tests(tokens: &mut [Token]) {
 }
 
 fn asks_for_test(attribute: &[Token]) -> bool {
-    let words: Vec<&str> = attribute.iter().filter(|t| t.kind == Kind::Word).map(|t| t.text.as_str()).collect();
+    let words: Vec<&str> =
+        attribute.iter().filter(|t| t.kind == Kind::Word).map(|t| t.text.as_str()).collect();
     match words.as_slice() {
         ["test"] => true,
         ["cfg", rest @ ..] => rest.contains(&"test") && !rest.contains(&"not"),
@@ -300,27 +310,41 @@ mod tests {
     }
 
     fn joined(source: &Source) -> Vec<String> {
-        source.paths().iter().map(|path| path.segments.join("::")).filter(|path| path.contains("::")).collect()
+        source
+            .paths()
+            .iter()
+            .map(|path| path.segments.join("::"))
+            .filter(|path| path.contains("::"))
+            .collect()
     }
 
     #[test]
     fn use_trees_are_taken_apart() {
-        let source = source("use std::{fs::{self, File as Handle}, io, process::*};\nfn f() { a::b(c::d::<u8>()) }");
+        let source =
+            source("use std::{fs::{self, File as Handle}, io, process::*};\nfn f() { a::b(c::d::<u8>()) }");
         let expected = ["std::fs", "std::fs::File", "std::io", "std::process::*", "a::b", "c::d"];
         assert_eq!(joined(&source), expected);
-        assert!(source.paths().iter().any(|path| path.segments.ends_with(&["File".to_owned()]) && path.renamed));
+        assert!(
+            source.paths().iter().any(|path| path.segments.ends_with(&["File".to_owned()]) && path.renamed)
+        );
     }
 
     #[test]
     fn paths_inside_macros_are_seen_and_those_in_comments_and_strings_are_not() {
-        let source = source("//! std::fs is not used\nfn f() { println!(\"std::fs {}\", std::env::temp_dir()) }");
+        let source =
+            source("//! std::fs is not used\nfn f() { println!(\"std::fs {}\", std::env::temp_dir()) }");
         assert_eq!(joined(&source), ["std::env::temp_dir"]);
     }
 
     #[test]
     fn a_path_is_matched_by_whole_segments() {
         let source = source("fn f() { std::os::unix::fs::chown(); std::fs::read(); std::fsx::read() }");
-        let hits: Vec<bool> = source.paths().iter().filter(|p| p.segments[0] == "std").map(|p| p.begins(&["std", "fs"])).collect();
+        let hits: Vec<bool> = source
+            .paths()
+            .iter()
+            .filter(|p| p.segments[0] == "std")
+            .map(|p| p.begins(&["std", "fs"]))
+            .collect();
         assert_eq!(hits, [false, true, false]);
     }
 
@@ -329,7 +353,8 @@ mod tests {
         let text = "fn a() {}\n#[cfg(test)]\n#[allow(x)]\nmod tests { fn b() {} }\n#[cfg(not(test))]\nfn c() {}\n#[test]\nfn d() {}\nfn e() {}\n#[cfg(test)]\nuse x::y;\nfn g() {}";
         let source = source(text);
         let named = |test: bool| -> Vec<&str> {
-            let fns = (0..source.tokens.len()).filter(|at| source.is(*at, "fn") && source.tokens[*at].test == test);
+            let fns =
+                (0..source.tokens.len()).filter(|at| source.is(*at, "fn") && source.tokens[*at].test == test);
             fns.map(|at| source.tokens[at + 1].text.as_str()).collect()
         };
         assert_eq!(named(true), ["b", "d"]);
