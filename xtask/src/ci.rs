@@ -38,26 +38,21 @@ pub(crate) fn run(reach: Reach) -> Result<(), Failure> {
     run.step("format", || cargo(&["fmt", "--all", "--check"], &[]));
     run.step("tidy", tidy::run);
     run.step("licences", licences::run);
+    if reach == Reach::Long {
+        run.step("cargo-deny", deny);
+    }
     run.step("clippy", || {
         cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"], &[])
     });
     run.step("clippy, pure crates", clippy_pure);
     let built = run.step("build", || build(nextest));
     if built {
-        let took = run.step("tests", || tests(nextest, reach)).then(|| run.last());
-        if took.is_some_and(|took| took > TEST_SHARE) && reach == Reach::Usual {
+        run.step("docs", docs);
+        run.step("doc tests", || cargo(&["test", "--workspace", "--doc", "--quiet", "--locked"], &[]));
+        // Last, so that the runner's summary closes the run.
+        if run.step("tests", || tests(nextest, reach)) && run.last() > TEST_SHARE {
             println!("note: the tests took more than {} s", TEST_SHARE.as_secs());
         }
-        run.step("doc tests", || cargo(&["test", "--workspace", "--doc", "--quiet", "--locked"], &[]));
-        run.step("docs", || {
-            cargo(
-                &["doc", "--workspace", "--no-deps", "--quiet", "--locked"],
-                &[("RUSTDOCFLAGS", "-D warnings".to_owned())],
-            )
-        });
-    }
-    if reach == Reach::Long {
-        run.step("cargo-deny", deny);
     }
     run.end()
 }
@@ -138,6 +133,12 @@ fn tests(nextest: bool, reach: Reach) -> Result<(), Failure> {
     }
 }
 
+fn docs() -> Result<(), Failure> {
+    let denied = ("RUSTDOCFLAGS", "-D warnings".to_owned());
+    cargo(&["doc", "--workspace", "--no-deps", "--quiet", "--locked"], &[denied])
+}
+
+/// Where cargo puts the program that integration tests run.
 fn binary() -> Result<PathBuf, Failure> {
     let target = workspace::metadata()?.target_directory;
     Ok(target.join("debug/cotenant").into_std_path_buf())

@@ -2,7 +2,7 @@
 
 use crate::{Failure, workspace};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// (program, Debian's package): what tests run, and why.
 const NEEDED: &[(&str, &str)] = &[
@@ -57,6 +57,8 @@ fn is_root() -> bool {
 fn apt_get(words: &[&str]) -> Result<(), Failure> {
     let mut command = Command::new("apt-get");
     command.args(words).current_dir(workspace::root()).env("DEBIAN_FRONTEND", "noninteractive");
+    // Hundreds of lines of progress; what goes wrong stands on the other stream.
+    command.stdout(Stdio::null());
     let status = command.status()?;
     match status.success() {
         true => Ok(()),

@@ -44,6 +44,16 @@ pub(crate) struct Member {
     pub(crate) test_binaries: Vec<String>,
 }
 
+impl Member {
+    /// The name of its folder.
+    pub(crate) fn folder(&self) -> &str {
+        match self.name.as_str() {
+            "cotenant" => "cli",
+            name => name.trim_start_matches("cotenant-"),
+        }
+    }
+}
+
 /// The packages of the workspace.
 pub(crate) fn members(metadata: &Metadata) -> Vec<Member> {
     let member = |package: &&cargo_metadata::Package| {
@@ -70,12 +80,11 @@ pub(crate) fn check(members: &[Member]) -> Vec<Finding> {
 }
 
 fn found(member: &Member, rule: &'static str, what: String) -> Finding {
-    let folder = match member.name.as_str() {
-        "xtask" => "xtask".to_owned(),
-        "cotenant" => "crates/cli".to_owned(),
-        name => format!("crates/{}", name.trim_start_matches("cotenant-")),
+    let path = match member.folder() {
+        "xtask" => "xtask/Cargo.toml".to_owned(),
+        folder => format!("crates/{folder}/Cargo.toml"),
     };
-    Finding { path: format!("{folder}/Cargo.toml"), line: 0, rule, what }
+    Finding { path, line: 0, rule, what }
 }
 
 fn rank(name: &str) -> Option<usize> {

@@ -14,6 +14,7 @@ use std::fmt;
 
 /// Every rule: its name, as `ARCHITECTURE.md` may cite it, and what it keeps.
 pub(crate) const RULES: &[(&str, &str)] = &[
+    ("rust", "a file reads as Rust"),
     ("edges", "a crate depends only on crates to its left"),
     ("knows", "tokio, axum, rmcp, serde_json, rusqlite, jiff and clap only where they belong"),
     ("owners", "std::fs only in crates that own files"),
@@ -29,6 +30,7 @@ pub(crate) const RULES: &[(&str, &str)] = &[
     ("locked", "a ceiling on locked packages"),
     ("ratio", "test lines at least equal to product lines"),
     ("invariants", "every invariant of ARCHITECTURE.md names a test or a rule that exists"),
+    ("map", "every crate has its row in ARCHITECTURE.md"),
     ("dependencies", "every dependency has its line in docs/dependencies.md"),
 ];
 
@@ -59,11 +61,14 @@ pub(crate) fn run() -> Result<(), Failure> {
     let metadata = workspace::metadata()?;
 
     findings.extend(sources.iter().flat_map(file_rules::check));
-    findings.extend(crates::check(&crates::members(&metadata)));
+    let members = crates::members(&metadata);
+    findings.extend(crates::check(&members));
     let lines = whole::Lines::count(&sources);
     findings.extend(lines.check());
     findings.extend(whole::locked(&workspace::text("Cargo.lock")?));
-    findings.extend(whole::invariants(&workspace::text("ARCHITECTURE.md")?, &sources));
+    let architecture = workspace::text("ARCHITECTURE.md")?;
+    findings.extend(whole::invariants(&architecture, &sources));
+    findings.extend(whole::map(&architecture, members.iter().map(crates::Member::folder)));
     let manifest = workspace::text("Cargo.toml")?;
     findings.extend(whole::dependencies(&manifest, &workspace::text("docs/dependencies.md")?)?);
 
@@ -82,7 +87,7 @@ fn read(files: &[(String, String)], findings: &mut Vec<Finding>) -> Vec<Source> 
     for (path, text) in files {
         match Source::new(path, text) {
             Ok(source) => sources.push(source),
-            Err(what) => findings.push(Finding { path: path.clone(), line: 0, rule: "header", what }),
+            Err(what) => findings.push(Finding { path: path.clone(), line: 0, rule: "rust", what }),
         }
     }
     let test_modules: Vec<String> = sources.iter().flat_map(scan::test_modules).collect();

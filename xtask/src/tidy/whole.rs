@@ -144,18 +144,29 @@ pub(crate) fn dependencies(manifest: &str, page: &str) -> Result<Vec<Finding>, t
         .and_then(|t| t.as_table());
     let foreign = table.into_iter().flatten().filter(|(_, value)| value.get("path").is_none());
     let wanted: BTreeSet<&str> = foreign.map(|(name, _)| name.as_str()).collect();
-    let row = |line: &'_ str| {
-        line.strip_prefix("| `").and_then(|rest| rest.split_once('`')).map(|(name, _)| name.to_owned())
-    };
-    let rows: BTreeSet<String> = page.lines().filter_map(row).collect();
+    let rows = rows(page);
 
     let page_name = "docs/dependencies.md";
-    let missing = wanted.iter().filter(|name| !rows.contains(**name));
+    let missing = wanted.iter().filter(|name| !rows.contains(*name));
     let missing =
         missing.map(|name| format!("no row `| `{name}` |`: say what it is for and what else was weighed"));
-    let stale = rows.iter().filter(|name| !wanted.contains(name.as_str()));
+    let stale = rows.iter().filter(|name| !wanted.contains(*name));
     let stale = stale.map(|name| format!("{name} is no dependency any more; remove its row"));
     Ok(missing.chain(stale).map(|what| found(page_name, 0, "dependencies", what)).collect())
+}
+
+/// Every crate, by its folder's name, has a row in the page.
+pub(crate) fn map<'a>(page: &str, folders: impl Iterator<Item = &'a str>) -> Vec<Finding> {
+    let rows = rows(page);
+    let missing = folders.filter(|folder| !rows.contains(folder));
+    let missing =
+        missing.map(|folder| format!("no row `| `{folder}` |`: say what the crate is and what it knows of"));
+    missing.map(|what| found("ARCHITECTURE.md", 0, "map", what)).collect()
+}
+
+/// What the rows of the page's tables are about: the first cell, if it is a word in backticks.
+fn rows(page: &str) -> BTreeSet<&str> {
+    page.lines().filter_map(|line| Some(line.strip_prefix("| `")?.split_once("` |")?.0)).collect()
 }
 
 #[cfg(test)]
@@ -218,6 +229,13 @@ mod tests {
         ] {
             assert_eq!(broken(bad).len(), 1, "{bad}");
         }
+    }
+
+    #[test]
+    fn every_crate_has_its_row() {
+        let page = "| crate | is |\n|---|---|\n| `tree` | files |\n";
+        assert_eq!(map(page, ["tree"].into_iter()), []);
+        assert_eq!(map(page, ["tree", "attic"].into_iter()).len(), 1);
     }
 
     #[test]
