@@ -105,9 +105,10 @@ fn clippy_pure() -> Result<(), Failure> {
     cargo(&words, &[("CLIPPY_CONF_DIR", rules)])
 }
 
-/// Builds the program that the tests run, and the tests.
+/// Builds the program that the tests run, and the tests. The whole workspace at once, so that both are built from
+/// the same features and nothing is compiled twice.
 fn build(nextest: bool) -> Result<(), Failure> {
-    cargo(&["build", "--package", "cotenant", "--locked"], &[])?;
+    cargo(&["build", "--workspace", "--locked"], &[])?;
     match nextest {
         true => cargo(&["nextest", "run", "--workspace", "--no-run", "--locked"], &[]),
         false => cargo(&["test", "--workspace", "--no-run", "--locked", "--lib", "--bins", "--tests"], &[]),

@@ -74,6 +74,10 @@ pub(crate) fn run() -> Result<(), Failure> {
 
     findings.sort();
     findings.iter().for_each(|finding| println!("{finding}"));
+    for member in members.iter().filter(|member| member.folder() != "xtask") {
+        let own = whole::Lines::count(sources.iter().filter(|source| source.krate() == member.folder()));
+        println!("{:>10}: {own}", member.folder());
+    }
     println!("tidy: {} files, {lines}, {} findings", sources.len(), findings.len());
     match findings.len() {
         0 => Ok(()),

@@ -1,6 +1,6 @@
 //! The rules that look at the workspace as a whole: its lock file, its tests, its pages.
 
-use super::scan::{Role, Source};
+use super::scan::{Role, Source, Token};
 use super::{Finding, RULES};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -34,27 +34,27 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn count(sources: &[Source]) -> Self {
+    pub(crate) fn count<'a>(sources: impl IntoIterator<Item = &'a Source>) -> Self {
         let mut lines = Self::default();
-        for source in sources.iter().filter(|source| source.krate() != "xtask") {
-            let whole = source.role != Role::Product;
-            let tested: BTreeSet<usize> =
-                source.tokens.iter().filter(|token| token.test).map(|token| token.line).collect();
-            // Lines inside a literal of several lines carry no token of their own: they belong to the token before.
-            let mut in_test = false;
-            let spoken: BTreeSet<usize> = source.tokens.iter().map(|token| token.line).collect();
-            for (at, line) in source.text.lines().enumerate() {
-                let at = at + 1;
-                in_test = if spoken.contains(&at) { tested.contains(&at) } else { in_test };
-                let line = line.trim();
-                match (line.is_empty() || line.starts_with("//"), whole || in_test) {
-                    (true, _) => {}
-                    (false, true) => lines.test += 1,
-                    (false, false) => lines.product += 1,
-                }
-            }
-        }
+        sources.into_iter().filter(|source| source.krate() != "xtask").for_each(|source| lines.add(source));
         lines
+    }
+
+    fn add(&mut self, source: &Source) {
+        let all_test = source.role != Role::Product;
+        let lines_of = |tokens: &mut dyn Iterator<Item = &Token>| {
+            tokens.map(|token| token.line).collect::<BTreeSet<_>>()
+        };
+        let spoken = lines_of(&mut source.tokens.iter());
+        let tested = lines_of(&mut source.tokens.iter().filter(|token| token.test));
+        let mut in_test = false;
+        for (at, line) in (1..).zip(source.text.lines().map(str::trim)) {
+            // A line within a literal carries no token: it belongs to the line above.
+            in_test = if spoken.contains(&at) { tested.contains(&at) } else { in_test };
+            let counts = !line.is_empty() && !line.starts_with("//");
+            self.test += usize::from(counts && (all_test || in_test));
+            self.product += usize::from(counts && !(all_test || in_test));
+        }
     }
 
     /// Fails when there is more product than test.
