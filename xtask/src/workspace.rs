@@ -48,3 +48,25 @@ fn collect(root: &Path, folder: &Path, found: &mut Vec<(String, String)>) -> Res
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rust_file_is_found_once_with_its_text() {
+        let files = rust_files().unwrap();
+        let own: Vec<_> = files.iter().filter(|(path, _)| path == "xtask/src/workspace.rs").collect();
+        assert_eq!(own.len(), 1);
+        assert!(own[0].1.starts_with("//!"));
+        assert!(
+            files.is_sorted()
+                && files.iter().all(|(path, _)| path.ends_with(".rs") && !path.contains("target/"))
+        );
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        assert!(text("no/such/page.md").unwrap_err().to_string().starts_with("no/such/page.md: "));
+    }
+}
