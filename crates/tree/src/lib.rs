@@ -1,1 +1,31 @@
-//! The `tree` crate.
+//! The only code that touches workspace files: allowed folders held by descriptors, every path opened beneath them.
+//!
+//! Nothing here takes a host path after [`Tree::open`]. A path from outside goes through [`Tree::locate`], the one gate
+//! of confinement and protection, which answers a [`Place`]: a held directory and a name in it. All else works on that.
+
+mod attributes;
+mod content;
+mod dir;
+mod error;
+mod glob;
+mod ignores;
+mod lines;
+mod list;
+mod names;
+mod near;
+mod place;
+mod read;
+mod resolve;
+mod sys;
+mod tree;
+mod walk;
+
+pub use content::{ContentHits, ContentQuery, FileHits, HitLine, Output, SearchError};
+pub use dir::{Dir, Ident, Stat};
+pub use error::{NotAFile, OpenError, TreeError, path_refusal};
+pub use lines::{LineWindow, RawLine};
+pub use list::{Entry, EntryKind, ListOptions, Listing};
+pub use names::{NameHits, NameQuery};
+pub use place::{Kind, Place};
+pub use read::ReadFile;
+pub use tree::{RootState, Tree};

@@ -1,0 +1,5 @@
+//! What `.gitattributes` says is generated.
+
+/// Parsed `.gitattributes` files.
+#[derive(Debug, Default)]
+pub(crate) struct AttributeCache;

