@@ -3,6 +3,9 @@
 //! Names are compared as the most careless file system would: case folded, without the characters that HFS+ ignores,
 //! without what NTFS strips (final dots and spaces, `:stream`), by their NTFS short names, and with `\` as a separator.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::{GeneratedRule, RelPath};
@@ -235,12 +238,21 @@ impl ClassRules {
         })
     }
 
+    /// Whether `name` is protected in `parent`, which is not: what [`ClassRules::classify`] says of the two joined, for
+    /// walks over many names.
+    pub fn protects(&self, parent: &RelPath, name: &[u8]) -> bool {
+        if self.add.patterns.is_empty() && self.except.patterns.is_empty() {
+            return spellings(name).iter().any(|name| PROTECTED_TABLE.rule_for_name(name).is_some());
+        }
+        self.classify(&parent.join(name)).class == PathClass::Protected
+    }
+
     /// The class of a path, whether it exists or not. It must be asked of the path as given and of the resolved one.
     pub fn classify(&self, path: &RelPath) -> ClassHit {
         let names: Vec<String> = path.components().flat_map(spellings).collect();
         let folded = names.join("/");
         let protected = || {
-            named(PROTECTED, &names).map(str::to_owned).or_else(|| {
+            PROTECTED_TABLE.rule_for(&names).map(str::to_owned).or_else(|| {
                 self.add.hit(&folded).map(|pattern| format!("cotenant.toml protected.add: {pattern}"))
             })
         };
@@ -259,36 +271,83 @@ impl ClassRules {
                 };
             }
         }
-        named(SENSITIVE, &names)
+        SENSITIVE_TABLE
+            .rule_for(&names)
             .map_or_else(ClassHit::ordinary, |rule| ClassHit::of(PathClass::Sensitive, rule))
     }
 }
 
-/// The first entry of `table` that one of the names (or a run of them, for an entry with `/`) fits.
-fn named(table: &[&'static str], names: &[String]) -> Option<&'static str> {
-    table.iter().copied().find(|entry| {
-        let parts: Vec<&str> = entry.split('/').collect();
-        names.windows(parts.len()).any(|run| run.iter().zip(&parts).all(|(name, part)| fits(name, part)))
-    })
+static PROTECTED_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(PROTECTED));
+static SENSITIVE_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(SENSITIVE));
+
+/// A table of rules sorted by how they are compared: every path of every listing is held against it.
+struct Table {
+    /// Whole names.
+    exact: HashSet<&'static str>,
+    /// Starts of names, with the rule.
+    starts: Vec<(&'static str, &'static str)>,
+    /// Ends of names, with the rule.
+    ends: Vec<(&'static str, &'static str)>,
+    /// Names that follow each other (`a/b`), with the rule.
+    runs: Vec<(Vec<&'static str>, &'static str)>,
+    /// The stems of NTFS short names, with the rule.
+    short: Vec<(String, &'static str)>,
 }
 
-fn fits(name: &str, entry: &str) -> bool {
-    if let Some(start) = entry.strip_suffix('*') {
-        return name.starts_with(start) || short_name(name, start);
+impl Table {
+    fn new(rules: &[&'static str]) -> Table {
+        let mut table = Table {
+            exact: HashSet::new(),
+            starts: Vec::new(),
+            ends: Vec::new(),
+            runs: Vec::new(),
+            short: rules.iter().filter_map(|rule| Some((short_stem(rule)?, *rule))).collect(),
+        };
+        for rule in rules.iter().copied() {
+            if let Some(start) = rule.strip_suffix('*') {
+                table.starts.push((start, rule));
+            } else if let Some(end) = rule.strip_prefix('*') {
+                table.ends.push((end, rule));
+            } else if rule.contains('/') {
+                table.runs.push((rule.split('/').collect(), rule));
+            } else {
+                table.exact.insert(rule);
+            }
+        }
+        table
     }
-    if let Some(end) = entry.strip_prefix('*') {
-        return name.len() > end.len() && name.ends_with(end);
+
+    /// The rule that the single `name` falls under.
+    fn rule_for_name(&self, name: &str) -> Option<&'static str> {
+        if let Some(rule) = self.exact.get(name) {
+            return Some(rule);
+        }
+        let start = self.starts.iter().find(|(start, _)| name.starts_with(start));
+        let end = || self.ends.iter().find(|(end, _)| name.len() > end.len() && name.ends_with(end));
+        if let Some((_, rule)) = start.or_else(end) {
+            return Some(rule);
+        }
+        // The NTFS short name `git~1` of `.git`.
+        let (stem, rest) = name.split_once('~')?;
+        let short = rest.starts_with(|ch: char| ch.is_ascii_digit());
+        self.short.iter().find(|(letters, _)| short && letters == stem).map(|(_, rule)| *rule)
     }
-    name == entry || short_name(name, entry)
+
+    /// The rule that one of the names, or a run of them, falls under.
+    fn rule_for(&self, names: &[String]) -> Option<&'static str> {
+        let run = |(run, _): &&(Vec<&'static str>, &'static str)| {
+            names.windows(run.len()).any(|names| names == run)
+        };
+        let single = names.iter().find_map(|name| self.rule_for_name(name));
+        single.or_else(|| self.runs.iter().find(run).map(|(_, rule)| *rule))
+    }
 }
 
-/// Whether `name` is the NTFS short name (`git~1`) that `entry`, which begins with a dot, can get: six characters at
-/// the most, dots dropped, then `~` and a digit.
-fn short_name(name: &str, entry: &str) -> bool {
-    let Some((stem, rest)) = name.split_once('~') else { return false };
-    let Some(entry) = entry.strip_prefix('.') else { return false };
-    let letters: String = entry.chars().filter(|ch| *ch != '.').take(6).collect();
-    rest.starts_with(|ch: char| ch.is_ascii_digit()) && stem == letters
+/// What stands before the `~` in the NTFS short name of a rule's name, which begins with a dot: six letters at the most,
+/// dots dropped.
+fn short_stem(rule: &str) -> Option<String> {
+    let name = rule.trim_end_matches('*').strip_prefix('.').filter(|name| !name.contains('/'))?;
+    Some(name.chars().filter(|ch| *ch != '.').take(6).collect())
 }
 
 /// The names that a careless file system could take a component for: split at `\`, folded, and stripped.
@@ -298,6 +357,10 @@ fn spellings(component: &[u8]) -> Vec<String> {
 }
 
 fn fold(name: &str) -> String {
+    if name.is_ascii() {
+        let seen = name.find(':').filter(|at| *at > 0).map_or(name, |at| &name[..at]);
+        return seen.trim_end_matches(['.', ' ']).to_ascii_lowercase();
+    }
     let seen: String = name.chars().filter(|ch| !ignored(*ch)).flat_map(char::to_lowercase).collect();
     let unstreamed = match seen.split_once(':') {
         Some((before, _)) if !before.is_empty() => before,
@@ -403,6 +466,26 @@ mod tests {
             (PathClass::Generated, Some("buf generate"))
         );
         assert!(ClassRules::new(&["a[".to_owned()], &[], &[]).unwrap_err().contains("a["));
+    }
+
+    #[test]
+    fn a_name_in_a_walk_is_judged_as_its_path_is() {
+        let plain = ClassRules::default();
+        let own = ClassRules::new(&["src/vault".to_owned()], &[".env.example".to_owned()], &[]).unwrap();
+        let parent = RelPath::parse("src").unwrap();
+        for name in
+            [".git", "GIT~1", ".env.example", "vault", "lib.rs", "x.pem", "a\\.git", ".git\u{200c}", "é"]
+        {
+            for rules in [&plain, &own] {
+                let path = parent.join(name.as_bytes());
+                let protected = rules.classify(&path).class == PathClass::Protected;
+                assert_eq!(rules.protects(&parent, name.as_bytes()), protected, "{name}");
+            }
+        }
+        assert!(
+            PROTECTED.iter().all(|rule| !rule.contains('/')),
+            "a rule over several names would be missed"
+        );
     }
 
     #[test]
