@@ -4,6 +4,7 @@
 //! of confinement and protection, which answers a [`Place`]: a held directory and a name in it. All else works on that.
 
 mod attributes;
+pub mod commit;
 mod content;
 mod dir;
 mod error;

@@ -1,0 +1,24 @@
+//! The writing half of the tree: single steps of the commit protocol, each one or a few system calls.
+//!
+//! Only the engine's pipeline may name this module: it alone knows in which order the steps keep every byte. Nothing
+//! here follows a link, waits for a foreign writer, or removes a name that it was not told to remove.
+
+mod disk;
+mod inode;
+mod meta;
+mod spot;
+mod temp;
+mod writers;
+
+pub use disk::{Flush, flush};
+pub use inode::{Grip, Inode, Stamp};
+pub use meta::{Attributes, Unlike};
+pub use spot::{FileId, Held, Look, Spot, TEMP_PREFIX, exchange, fresh_name, rename};
+pub use temp::{Like, StageError, Temp};
+pub use writers::writers;
+
+/// Makes the process deaf to SIGIO, which the kernel sends when a lease is broken and which would kill it. Must be
+/// called before the first [`Inode::grip`].
+pub fn prepare_process() {
+    crate::sys::swap::ignore_sigio();
+}
