@@ -29,7 +29,8 @@ pub(crate) fn wide_chars(bytes: &[u8], encoding: Encoding) -> impl Iterator<Item
     let mut at = 0;
     std::iter::from_fn(move || {
         let rest = bytes.get(at..).filter(|r| !r.is_empty())?;
-        let found = if encoding.unit() == 2 { next_utf16(rest, encoding) } else { next_utf32(rest, encoding) };
+        let found =
+            if encoding.unit() == 2 { next_utf16(rest, encoding) } else { next_utf32(rest, encoding) };
         at += found.len;
         Some(found)
     })
@@ -59,7 +60,8 @@ fn next_utf32(rest: &[u8], encoding: Encoding) -> WideChar {
     let Some(quad) = rest.first_chunk::<4>() else {
         return WideChar { ch: None, surrogate: None, len: rest.len() };
     };
-    let number = if encoding == Encoding::Utf32Le { u32::from_le_bytes(*quad) } else { u32::from_be_bytes(*quad) };
+    let number =
+        if encoding == Encoding::Utf32Le { u32::from_le_bytes(*quad) } else { u32::from_be_bytes(*quad) };
     let surrogate = u16::try_from(number).ok().filter(|n| (0xd800..0xe000).contains(n));
     WideChar { ch: char::from_u32(number), surrogate, len: 4 }
 }
@@ -96,7 +98,8 @@ impl Legacy {
     /// The UTF-8 of the character at the start of `bytes` and its raw length; `None` where there is none. Must begin at a character.
     pub(crate) fn next(&mut self, bytes: &[u8]) -> Option<(&[u8], usize)> {
         for (index, byte) in bytes.iter().take(4).enumerate() {
-            let (result, _, written) = self.decoder.decode_to_utf8_without_replacement(&[*byte], &mut self.sink, false);
+            let (result, _, written) =
+                self.decoder.decode_to_utf8_without_replacement(&[*byte], &mut self.sink, false);
             match result {
                 DecoderResult::Malformed(..) | DecoderResult::OutputFull => break,
                 DecoderResult::InputEmpty if written > 0 => return Some((&self.sink[..written], index + 1)),
@@ -134,10 +137,15 @@ fn encode_legacy(text: &str, encoding: &'static encoding_rs::Encoding) -> Result
             continue;
         }
         let source: &str = ch.encode_utf8(&mut utf8);
-        let (result, _, written) = encoding.new_encoder().encode_from_utf8_without_replacement(source, &mut legacy, true);
+        let (result, _, written) =
+            encoding.new_encoder().encode_from_utf8_without_replacement(source, &mut legacy, true);
         let stored = &legacy[..written];
         // Some encoders map look-alikes (a yen sign to a backslash); that would be a silent change of the text.
-        let same = || encoding.decode_without_bom_handling_and_without_replacement(stored).is_some_and(|back| back == source);
+        let same = || {
+            encoding
+                .decode_without_bom_handling_and_without_replacement(stored)
+                .is_some_and(|back| back == source)
+        };
         if result != EncoderResult::InputEmpty || !same() {
             return Err(Unmappable { ch, at });
         }
@@ -145,4 +153,3 @@ fn encode_legacy(text: &str, encoding: &'static encoding_rs::Encoding) -> Result
     }
     Ok(out)
 }
-

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::memmem;
+use memchr::{memchr_iter, memmem};
 use thiserror::Error;
 
 use crate::diagnose::{self, Cause, Miss, Near, Suggestion};
@@ -199,7 +199,12 @@ impl EditError {
 ///
 /// # Errors
 /// [`EditError`]; then nothing is changed at all.
-pub fn apply(raw: &[u8], form: &Form, edits: &[EditSpec<'_>], tolerance: &Tolerance) -> Result<Edited, EditError> {
+pub fn apply(
+    raw: &[u8],
+    form: &Form,
+    edits: &[EditSpec<'_>],
+    tolerance: &Tolerance,
+) -> Result<Edited, EditError> {
     let mut now = Cow::Borrowed(raw);
     let mut patches: Vec<Patch> = Vec::new();
     let (mut level, mut counts, mut notes) = (Level::Exact, Vec::new(), Vec::new());
@@ -227,7 +232,13 @@ struct Step {
     notes: Vec<String>,
 }
 
-fn step(now: &[u8], form: &Form, item: usize, spec: &EditSpec<'_>, tolerance: Tolerance) -> Result<Step, EditError> {
+fn step(
+    now: &[u8],
+    form: &Form,
+    item: usize,
+    spec: &EditSpec<'_>,
+    tolerance: Tolerance,
+) -> Result<Step, EditError> {
     if spec.old.is_empty() {
         return Err(EditError::EmptyOld { item });
     }
@@ -249,7 +260,9 @@ fn step(now: &[u8], form: &Form, item: usize, spec: &EditSpec<'_>, tolerance: To
     }
     let miss = target.diagnose(spec, &old, &new);
     match &miss.suggestion {
-        Some(s) if !spec.replace_all && s.sole && s.levels.iter().all(|level| tolerance.allows(*level)) => target.tolerated(s),
+        Some(s) if !spec.replace_all && s.sole && s.levels.iter().all(|level| tolerance.allows(*level)) => {
+            target.tolerated(s)
+        }
         _ => Err(EditError::NotFound { item, miss: Box::new(miss) }),
     }
 }
@@ -270,7 +283,8 @@ impl<'a> Needle<'a> {
     fn new(sent: &'a str) -> Needle<'a> {
         let lf = to_lf(sent);
         let kind = |at: usize| if sent[..at].ends_with('\r') { Break::Crlf } else { Break::Lf };
-        let breaks = matches!(lf, Cow::Owned(_)).then(|| memchr::memchr_iter(b'\n', sent.as_bytes()).map(kind).collect());
+        let breaks =
+            matches!(lf, Cow::Owned(_)).then(|| memchr_iter(b'\n', sent.as_bytes()).map(kind).collect());
         Needle { lf, breaks }
     }
 }
@@ -316,7 +330,8 @@ impl Target<'_> {
         let Some(range) = self.view.raw_range(hit.clone()) else {
             return Ok(None);
         };
-        let bytes = splice::rebuild(self.now, self.form, self.view, hit.start, old, new).map_err(|bad| self.not_encodable(&bad, new))?;
+        let bytes = splice::rebuild(self.now, self.form, self.view, hit.start, old, new)
+            .map_err(|bad| self.not_encodable(&bad, new))?;
         Ok(Some(Patch { range, bytes }))
     }
 
@@ -328,8 +343,10 @@ impl Target<'_> {
     /// View ranges of the non-overlapping occurrences; of a single one also an occurrence that overlaps it, because that is ambiguous too.
     fn hits(&self, old: &[u8]) -> Vec<Range<usize>> {
         let bytes = self.view.as_bytes();
-        let mut hits: Vec<Range<usize>> =
-            memmem::find_iter(bytes, old).map(|at| at..at + old.len()).filter(|hit| self.view.raw_range(hit.clone()).is_some()).collect();
+        let mut hits: Vec<Range<usize>> = memmem::find_iter(bytes, old)
+            .map(|at| at..at + old.len())
+            .filter(|hit| self.view.raw_range(hit.clone()).is_some())
+            .collect();
         if let [only] = hits.as_slice() {
             let from = only.start + 1;
             let to = (only.end + old.len() - 1).min(bytes.len());
@@ -367,22 +384,20 @@ impl Target<'_> {
         if old.breaks.is_none() || hits.len() < 2 {
             return hits;
         }
-        let same: Vec<_> = hits.iter().filter(|hit| self.exactness(hit, old) == Level::Exact).cloned().collect();
+        let same: Vec<_> =
+            hits.iter().filter(|hit| self.exactness(hit, old) == Level::Exact).cloned().collect();
         if same.is_empty() { hits } else { same }
     }
 
     fn exactness(&self, hit: &Range<usize>, old: &Needle<'_>) -> Level {
         let bytes = &self.view.as_bytes()[hit.clone()];
         let mut sent = old.breaks.iter().flatten().copied();
-        let mut line = self.view.line_of(hit.start);
-        for _ in memchr::memchr_iter(b'\n', bytes) {
+        let breaks = memchr_iter(b'\n', bytes).count();
+        let same = (self.view.line_of(hit.start)..).take(breaks).all(|line| {
             let wanted = if old.breaks.is_some() { sent.next() } else { Some(Break::Lf) };
-            if self.view.ending(line) != wanted {
-                return Level::Eol;
-            }
-            line += 1;
-        }
-        Level::Exact
+            self.view.ending(line) == wanted
+        });
+        if same { Level::Exact } else { Level::Eol }
     }
 
     /// In a file of unknown encoding an ASCII byte right after a byte above 0x7F may be the second half of one character
@@ -426,7 +441,8 @@ impl Target<'_> {
     fn place(&self, hit: &Range<usize>) -> Place {
         let lines = self.lines(hit);
         let text = |n: usize| clip(self.view.line(n).unwrap_or_default(), 120).text.into_owned();
-        let indent = |n: usize| self.view.line(n).map_or(0, |line| line.len() - line.trim_ascii_start().len());
+        let indent =
+            |n: usize| self.view.line(n).map_or(0, |line| line.len() - line.trim_ascii_start().len());
         let filled = |n: &usize| self.view.line(*n).is_some_and(|line| !line.trim_ascii().is_empty());
         let mut above = (lines.0.saturating_sub(200).max(1)..lines.0).rev().filter(filled);
         let nearest = above.clone().next();
@@ -442,7 +458,10 @@ impl Target<'_> {
         let Some(range) = self.view.line_range(echo.first) else {
             return Ok(None);
         };
-        if spec.replace_all || spec.line.is_some_and(|line| line != echo.first) || !self.view.as_bytes()[range.start..].starts_with(echo.old.as_bytes()) {
+        if spec.replace_all
+            || spec.line.is_some_and(|line| line != echo.first)
+            || !self.view.as_bytes()[range.start..].starts_with(echo.old.as_bytes())
+        {
             return Ok(None);
         }
         let hit = range.start..range.start + echo.old.len();

@@ -228,7 +228,13 @@ fn narrow_form(bytes: &[u8]) -> Result<Form, NotText> {
     let valid = std::str::from_utf8(bytes).is_ok();
     refuse_controls(bytes, valid)?;
     let encoding = if valid { Encoding::Utf8 } else { Encoding::UnknownAscii };
-    Ok(with_breaks(encoding, bytes.starts_with(encoding.bom()), count_breaks(bytes), bytes.is_empty(), bytes.ends_with(b"\n")))
+    Ok(with_breaks(
+        encoding,
+        bytes.starts_with(encoding.bom()),
+        count_breaks(bytes),
+        bytes.is_empty(),
+        bytes.ends_with(b"\n"),
+    ))
 }
 
 fn legacy_form(bytes: &[u8], encoding: &'static encoding_rs::Encoding) -> Result<Form, NotText> {
@@ -236,7 +242,13 @@ fn legacy_form(bytes: &[u8], encoding: &'static encoding_rs::Encoding) -> Result
     if let Some(at) = crate::codec::first_undecodable(bytes, encoding) {
         return Err(NotText::Undecodable { encoding: Encoding::Legacy(encoding), at });
     }
-    Ok(with_breaks(Encoding::Legacy(encoding), false, count_breaks(bytes), bytes.is_empty(), bytes.ends_with(b"\n")))
+    Ok(with_breaks(
+        Encoding::Legacy(encoding),
+        false,
+        count_breaks(bytes),
+        bytes.is_empty(),
+        bytes.ends_with(b"\n"),
+    ))
 }
 
 fn wide_form(bytes: &[u8], encoding: Encoding, bom: bool) -> Result<Form, NotText> {
@@ -262,7 +274,9 @@ fn wide_form(bytes: &[u8], encoding: Encoding, bom: bool) -> Result<Form, NotTex
     // A BOM announces text, so single damaged units are carried along; a declaration must hold for every byte.
     let allowed = if bom { units / 50 } else { 0 };
     match first_bad {
-        Some(at) if bad > allowed.max(usize::from(bom)) => Err(NotText::Undecodable { encoding, at: at as u64 }),
+        Some(at) if bad > allowed.max(usize::from(bom)) => {
+            Err(NotText::Undecodable { encoding, at: at as u64 })
+        }
         _ => Ok(with_breaks(encoding, bom, (lf, crlf), units == 0, last == Some('\n'))),
     }
 }
@@ -295,7 +309,7 @@ fn refuse_controls(bytes: &[u8], valid: bool) -> Result<(), NotText> {
     let control = |b: &u8| matches!(b, 0x01..=0x07 | 0x0e..=0x1a | 0x1c..=0x1f | 0x7f);
     let count = head.iter().filter(|b| control(b)).count();
     let limit = if valid { head.len() * 3 / 10 } else { head.len() / 20 };
-    match head.iter().position(|b| control(&b)) {
+    match head.iter().position(control) {
         Some(at) if count > limit && count > 3 => Err(NotText::Controls { at: at as u64 }),
         _ => Ok(()),
     }

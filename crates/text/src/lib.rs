@@ -3,16 +3,20 @@
 //! Pure: no I/O, no clock. Matching happens on a [`View`] with a map back to raw byte offsets; what is written are raw bytes.
 
 mod adapt;
+mod breaks;
 mod codec;
 mod create;
 mod diagnose;
 mod diff;
 mod edit;
 mod editorconfig;
+mod escapes;
+mod fit;
 mod form;
 mod glob;
 mod loose;
 mod merge;
+mod nearest;
 mod show;
 mod splice;
 mod view;

@@ -93,7 +93,11 @@ pub fn clip(line: &[u8], max_bytes: usize) -> Clip<'_> {
 fn clip_mixed(line: &[u8], max_bytes: usize) -> usize {
     let (mut taken, mut room) = (0, max_bytes);
     for chunk in line.utf8_chunks() {
-        let pieces = chunk.valid().chars().map(|c| (c.len_utf8(), c.len_utf8())).chain(chunk.invalid().iter().map(|_| (1, 4)));
+        let pieces = chunk
+            .valid()
+            .chars()
+            .map(|c| (c.len_utf8(), c.len_utf8()))
+            .chain(chunk.invalid().iter().map(|_| (1, 4)));
         for (raw, cost) in pieces {
             if cost > room && taken > 0 {
                 return taken;
@@ -118,11 +122,21 @@ pub fn window(view: &View<'_>, first: usize, last: usize, max_bytes: usize) -> S
 pub fn visible_window(view: &View<'_>, first: usize, last: usize, max_bytes: usize) -> String {
     numbered(view, first, last, max_bytes, |line, room| {
         let full = visible(line);
-        if full.len() <= room { (full, false) } else { (full[..full.floor_char_boundary(room)].to_owned(), true) }
+        if full.len() <= room {
+            (full, false)
+        } else {
+            (full[..full.floor_char_boundary(room)].to_owned(), true)
+        }
     })
 }
 
-fn numbered(view: &View<'_>, first: usize, last: usize, max_bytes: usize, text: impl Fn(&[u8], usize) -> (String, bool)) -> String {
+fn numbered(
+    view: &View<'_>,
+    first: usize,
+    last: usize,
+    max_bytes: usize,
+    text: impl Fn(&[u8], usize) -> (String, bool),
+) -> String {
     let (first, last) = (first.max(1), last.min(view.line_count()));
     let mut out = String::new();
     for n in first..=last {

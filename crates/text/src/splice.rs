@@ -30,12 +30,16 @@ pub struct Span {
     pub replacement: Vec<u8>,
 }
 
-/// Above so many line pairs, lines are paired in order instead of by a diff.
-const DIFF_PAIRS: usize = 4_000_000;
-
 /// The raw bytes for `new` in the place of `old`, which stands in the view at `at` (both with LF breaks). Lines and parts of
 /// lines that `old` and `new` share are copied from the file; a new line takes the ending of the line it replaces, else of its neighbour.
-pub(crate) fn rebuild(raw: &[u8], form: &Form, view: &View<'_>, at: usize, old: &str, new: &str) -> Result<Vec<u8>, Unmappable> {
+pub(crate) fn rebuild(
+    raw: &[u8],
+    form: &Form,
+    view: &View<'_>,
+    at: usize,
+    old: &str,
+    new: &str,
+) -> Result<Vec<u8>, Unmappable> {
     let old_lines: Vec<&str> = old.split_inclusive('\n').collect();
     let new_lines: Vec<&str> = new.split_inclusive('\n').collect();
     let mut offsets = Vec::with_capacity(old_lines.len() + 1);
@@ -46,7 +50,7 @@ pub(crate) fn rebuild(raw: &[u8], form: &Form, view: &View<'_>, at: usize, old: 
     }));
     let mut out = Out { raw, form, view, bytes: Vec::with_capacity(new.len()) };
     let mut new_at = 0;
-    for op in line_ops(&old_lines, &new_lines) {
+    for op in capture_diff_slices(Algorithm::Histogram, &old_lines, &new_lines) {
         let (olds, news) = (op.old_range(), op.new_range());
         if let DiffOp::Equal { .. } = op {
             out.copy(offsets[olds.start]..offsets[olds.end]);
@@ -66,20 +70,6 @@ pub(crate) fn rebuild(raw: &[u8], form: &Form, view: &View<'_>, at: usize, old: 
         }
     }
     Ok(out.bytes)
-}
-
-fn line_ops(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
-    if old.len().saturating_mul(new.len()) <= DIFF_PAIRS {
-        return capture_diff_slices(Algorithm::Myers, old, new);
-    }
-    let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
-    let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(a, b)| a == b).count();
-    let (old_len, new_len) = (old.len() - head - tail, new.len() - head - tail);
-    vec![
-        DiffOp::Equal { old_index: 0, new_index: 0, len: head },
-        DiffOp::Replace { old_index: head, old_len, new_index: head, new_len },
-        DiffOp::Equal { old_index: head + old_len, new_index: head + new_len, len: tail },
-    ]
 }
 
 struct Out<'o> {
@@ -172,7 +162,11 @@ pub(crate) fn compose(first: Vec<Patch>, second: Vec<Patch>, between: &[u8]) -> 
         shift += patch.bytes.len() as isize - patch.range.len() as isize;
         Piece { between: start..start + patch.bytes.len(), before: Some(patch.range), after: None }
     });
-    let seconds = second.into_iter().map(|patch| Piece { between: patch.range, before: None, after: Some(patch.bytes) });
+    let seconds = second.into_iter().map(|patch| Piece {
+        between: patch.range,
+        before: None,
+        after: Some(patch.bytes),
+    });
     let mut pieces: Vec<Piece> = firsts.chain(seconds).collect();
     pieces.sort_by_key(|piece| (piece.between.start, piece.between.end));
     let mut out: Vec<Patch> = Vec::new();
@@ -239,7 +233,12 @@ pub(crate) fn spans(patches: Vec<Patch>, old: &View<'_>, new: &View<'_>) -> Vec<
             let start = patch.range.start.saturating_add_signed(shift);
             shift += patch.bytes.len() as isize - patch.range.len() as isize;
             let lines_after = lines(new, &(start..start + patch.bytes.len()));
-            Span { lines_before: lines(old, &patch.range), lines_after, raw: patch.range, replacement: patch.bytes }
+            Span {
+                lines_before: lines(old, &patch.range),
+                lines_after,
+                raw: patch.range,
+                replacement: patch.bytes,
+            }
         })
         .collect()
 }

@@ -41,7 +41,9 @@ impl<'a> View<'a> {
         let base = form.bom_len().min(raw.len());
         let body = &raw[base..];
         let (bytes, runs) = match form.encoding {
-            Encoding::Utf8 | Encoding::UnknownAscii if memmem::find(body, b"\r\n").is_none() => (Cow::Borrowed(body), Vec::new()),
+            Encoding::Utf8 | Encoding::UnknownAscii if memmem::find(body, b"\r\n").is_none() => {
+                (Cow::Borrowed(body), Vec::new())
+            }
             Encoding::Utf8 | Encoding::UnknownAscii => Builder::narrow(body, base),
             Encoding::Legacy(e) => Builder::legacy(body, base, e),
             wide => Builder::wide(body, base, wide),
@@ -86,7 +88,10 @@ impl<'a> View<'a> {
         if self.bytes.get(end) != Some(&b'\n') {
             return None;
         }
-        let crlf = self.runs.get(self.run_at(end)).is_some_and(|run| run.view_step == 1 && run.raw_step == 2 * self.unit);
+        let crlf = self
+            .runs
+            .get(self.run_at(end))
+            .is_some_and(|run| run.view_step == 1 && run.raw_step == 2 * self.unit);
         Some(if crlf { Break::Crlf } else { Break::Lf })
     }
 
@@ -143,7 +148,7 @@ impl Builder {
 
     /// Adds one character, or (with both steps 1) a stretch of bytes that stand in the file as they do in the view.
     fn push(&mut self, view: &[u8], view_step: usize, raw_step: usize) {
-        if !self.runs.last().is_some_and(|run| (run.view_step, run.raw_step) == (view_step, raw_step)) {
+        if self.runs.last().is_none_or(|run| (run.view_step, run.raw_step) != (view_step, raw_step)) {
             self.runs.push(Run { view: self.bytes.len(), raw: self.raw, view_step, raw_step });
         }
         self.bytes.extend_from_slice(view);
@@ -170,12 +175,17 @@ impl Builder {
         out.finish()
     }
 
-    fn legacy<'a>(body: &[u8], base: usize, encoding: &'static encoding_rs::Encoding) -> (Cow<'a, [u8]>, Vec<Run>) {
+    fn legacy<'a>(
+        body: &[u8],
+        base: usize,
+        encoding: &'static encoding_rs::Encoding,
+    ) -> (Cow<'a, [u8]>, Vec<Run>) {
         let mut out = Builder::new(base, body.len() + body.len() / 2);
         let mut decoder = Legacy::new(encoding);
         let mut at = 0;
         while at < body.len() {
-            let plain = body[at..].iter().position(|b| !b.is_ascii() || *b == b'\r').unwrap_or(body.len() - at);
+            let plain =
+                body[at..].iter().position(|b| !b.is_ascii() || *b == b'\r').unwrap_or(body.len() - at);
             if plain > 0 {
                 out.push(&body[at..at + plain], 1, 1);
                 at += plain;

@@ -1,1 +1,16 @@
-//! Tests of the text crate.
+//! Text in, text out: the cases by their ids, then each part by itself, then random pairs against a naive model.
+
+mod attacks;
+mod diagnosis;
+mod diffs;
+mod edits;
+mod encoding_cases;
+mod forms;
+mod kit;
+mod match_cases;
+mod merges;
+mod pairs;
+mod project_rules;
+mod reading;
+mod stale_cases;
+mod writing;
