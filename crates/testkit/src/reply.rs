@@ -77,10 +77,23 @@ impl Reply {
         self
     }
 
+    /// Fails if the call was refused with another code than these.
+    #[track_caller]
+    pub fn refused_as_or_ok(&self, codes: &[&str]) -> &Reply {
+        if self.code().is_some() { self.refused_as(codes) } else { self.ok() }
+    }
+
     /// Fails unless the text holds `part`.
     #[track_caller]
     pub fn says(&self, part: &str) -> &Reply {
         assert!(self.text.contains(part), "does not say {part:?}:\n{}", self.text);
+        self
+    }
+
+    /// Fails unless the text holds one of these.
+    #[track_caller]
+    pub fn says_one_of(&self, parts: &[&str]) -> &Reply {
+        assert!(parts.iter().any(|part| self.text.contains(part)), "says none of {parts:?}:\n{}", self.text);
         self
     }
 

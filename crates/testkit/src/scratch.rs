@@ -152,8 +152,13 @@ impl Scratch {
 
     /// Runs `cotenant ARGS… --root ROOT`.
     pub fn run(&self, arguments: &[&str]) -> Output {
+        self.run_at(&self.root(), arguments)
+    }
+
+    /// The same for another root.
+    pub fn run_at(&self, root: &Path, arguments: &[&str]) -> Output {
         let mut command = self.cotenant(arguments);
-        command.arg("--root").arg(self.root());
+        command.arg("--root").arg(root);
         finish(command)
     }
 

@@ -1,0 +1,110 @@
+//! A daemon killed at any moment, a full disk, metadata, another writer. The step-exact crash tests are crate engine's.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::time::Duration;
+
+use cotenant_testkit::{Dice, Reply, long};
+use serde_json::json;
+
+use crate::support::scratch;
+
+pub(super) const IDS: &[&str] = &["D379", "D381", "D383", "D385"];
+
+/// The workspace is a small file system of its own, which only the server sees; tests reach it through its process.
+const SMALL_DISK: &str =
+    "mount -t tmpfs -o size=40m none \"$W\" && cd \"$W\" && printf 'old\\n' > r.txt && exec \"$@\"";
+
+#[test]
+fn d379_serial_killed_at_any_moment_the_file_is_the_old_or_the_new_one() {
+    let scratch = scratch();
+    scratch.put("a.txt", "value 0\n");
+    let mut agent = scratch.mcp().start();
+    let mut dice = Dice::thrown();
+    let mut value = 0;
+    for run in 0..if long() { 400 } else { 20 } {
+        agent.read("a.txt");
+        let (old, new) = (format!("value {value}"), format!("value {}", value + 1));
+        let edit = json!({"path": "a.txt", "old_text": old, "new_text": new});
+        let id = agent.post_call("edit_file", edit);
+        let early = agent.answer_within(id, Duration::from_micros(dice.below(12_000)));
+        scratch.kill_daemon();
+        let between = scratch.text("a.txt");
+        assert!(between == format!("{old}\n") || between == format!("{new}\n"), "run {run}: {between:?}");
+        let reply = match early {
+            Some(answer) => Reply::read(&answer["result"]),
+            None => agent.reply(id),
+        };
+        if reply.code().is_none() {
+            value += 1;
+        }
+        assert_eq!(scratch.text("a.txt"), format!("value {value}\n"), "run {run}: {}", reply.text);
+        scratch.sh("! ls -A | grep -q '^[.]cotenant-'");
+    }
+    let changes = agent.call("history", json!({"path": "a.txt", "limit": 1000})).number("changes");
+    assert!(changes >= value, "{changes} changes on record, {value} made");
+    scratch.run(&["journal", "verify"]).ok();
+    agent.call("undo", json!({})).ok();
+    assert_eq!(scratch.text("a.txt"), format!("value {}\n", value - 1));
+}
+
+#[test]
+fn d381_on_a_full_disk_the_original_stays_and_the_next_call_works() {
+    let scratch = scratch();
+    if scratch.try_sh("unshare -rm mount -t tmpfs none /mnt || unshare -m mount -t tmpfs none /mnt").code != 0
+    {
+        eprintln!("SKIP: no mount namespaces here");
+        return;
+    }
+    let mut agent = scratch.mcp().wrapped(SMALL_DISK).start();
+    agent.read("r.txt");
+    let pid = scratch.daemon_pid().unwrap();
+    let inside = format!("/proc/{pid}/root{}", scratch.root().display());
+    scratch.try_sh(&format!("head -c 60m /dev/zero > {inside}/fill"));
+    let refused = agent.edit("r.txt", "old", "new");
+    refused.refused("OUT_OF_SPACE");
+    agent.write("more.txt", "x\n").refused("OUT_OF_SPACE");
+    let there = scratch.sh(&format!("cat {inside}/r.txt; ls -A {inside}"));
+    assert_eq!(there.stdout, "old\nfill\nr.txt\n");
+    scratch.sh(&format!("rm {inside}/fill"));
+    agent.edit("r.txt", "old", "new").ok();
+    assert_eq!(scratch.sh(&format!("cat {inside}/r.txt")).stdout, "new\n");
+}
+
+#[test]
+fn d383_mode_acl_and_attributes_are_equal_after_an_edit() {
+    let scratch = scratch();
+    scratch.sh("printf 'x\\n' > r.txt; chmod 750 r.txt");
+    let attributes =
+        scratch.try_sh("setfacl -m u:65534:rx r.txt && setfattr -n user.note -v kept r.txt").code == 0;
+    if !attributes {
+        eprintln!("SKIP: no ACLs or user attributes here; the mode is tested");
+    }
+    let state = || {
+        let list = if attributes { "; getfacl -c r.txt; getfattr -d r.txt" } else { "" };
+        scratch.sh(&format!("stat -c '%a %u %g' r.txt{list}")).stdout
+    };
+    let before = state();
+    let mut agent = scratch.mcp().start();
+    agent.read("r.txt");
+    agent.edit("r.txt", "x", "y").ok();
+    assert_eq!(scratch.text("r.txt"), "y\n");
+    assert_eq!(state(), before);
+}
+
+#[test]
+fn d385_a_file_that_another_writes_is_busy() {
+    let scratch = scratch();
+    scratch.put("r.txt", "x\n");
+    let mut agent = scratch.mcp().start();
+    agent.read("r.txt");
+    let mut writer = OpenOptions::new().append(true).open(scratch.path("r.txt")).unwrap();
+    let busy = agent.edit("r.txt", "x", "y");
+    busy.refused("BUSY").says(&std::process::id().to_string());
+    writer.write_all(b"late\n").unwrap();
+    drop(writer);
+    assert_eq!(scratch.text("r.txt"), "x\nlate\n");
+    agent.read("r.txt");
+    agent.edit("r.txt", "x", "y").ok();
+    assert_eq!(scratch.text("r.txt"), "y\nlate\n");
+}

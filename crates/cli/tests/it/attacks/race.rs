@@ -1,0 +1,134 @@
+//! Names that are swapped while a call is under way.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cotenant_testkit::{Client, Scratch, exchange, long, snapshot};
+use serde_json::json;
+
+use super::Attack;
+
+pub(super) const IDS: &[&str] = &["R125", "R128", "R129", "R131"];
+
+/// Swaps the directory `d` with the link `l`, which leads out, all the while that `work` runs.
+fn while_swapping(scratch: &Scratch, work: impl FnOnce()) {
+    let (directory, link, stop) = (scratch.path("d"), scratch.path("l"), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                exchange(&directory, &link);
+            }
+        });
+        // The swapper must end even where the work fails.
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        stop.store(true, Ordering::Relaxed);
+        if let Err(panic) = done {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+/// How many clients call at once, and for how long.
+fn extent() -> (usize, Duration) {
+    if long() { (4, Duration::from_secs(60)) } else { (1, Duration::from_secs(3)) }
+}
+
+/// Calls from each client until the time is up; returns how many calls were carried out.
+fn storm(attack: &Attack, call: impl Fn(&mut Client, u64) -> bool + Sync) -> u64 {
+    let (clients, time) = extent();
+    let mut sum = 0;
+    while_swapping(attack, || {
+        let until = Instant::now() + time;
+        sum = thread::scope(|scope| {
+            let callers: Vec<_> = (0..clients)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut client = attack.mcp().start();
+                        (0..)
+                            .take_while(|_| Instant::now() < until)
+                            .filter(|&turn| call(&mut client, turn))
+                            .count()
+                    })
+                })
+                .collect();
+            callers.into_iter().map(|caller| caller.join().unwrap() as u64).sum()
+        });
+    });
+    sum
+}
+
+#[test]
+fn r125_serial_a_read_never_escapes() {
+    let Some(attack) = Attack::open("R125") else { return };
+    let read = storm(&attack, |client, _| {
+        let reply = client.call("read_file", json!({"path": "d/f"}));
+        reply.never_says("secret");
+        reply.code().is_none()
+    });
+    assert!(read > 0, "no read got through: nothing was tried");
+}
+
+#[test]
+fn r128_serial_a_creation_never_escapes() {
+    let Some(attack) = Attack::open("R128") else { return };
+    let outside = snapshot(&attack.out());
+    let process = std::process::id();
+    let made = storm(&attack, |client, turn| {
+        let thread = format!("{:?}", thread::current().id()).replace(|ch: char| !ch.is_ascii_digit(), "");
+        let path = format!("d/new{process}-{thread}-{turn}/x");
+        client.write(&path, "x\n").code().is_none()
+    });
+    assert_eq!(snapshot(&attack.out()), outside, "something was made outside");
+    assert!(made > 0, "no creation got through: nothing was tried");
+    let there = attack.sh("find d l -path '*/new*/x' 2>/dev/null | wc -l").stdout;
+    assert_eq!(there.trim(), made.to_string(), "what was answered is not what is there");
+}
+
+#[test]
+fn r128_serial_an_edit_never_escapes() {
+    let Some(attack) = Attack::open("R128") else { return };
+    let outside = snapshot(&attack.out());
+    let edited = storm(&attack, |client, turn| {
+        let read = client.call("read_file", json!({"path": "d/f"}));
+        let Some((_, line)) = read.numbered().first().copied() else { return false };
+        assert!(!line.contains("secret"), "{}", read.text);
+        let new = format!("in {turn}");
+        client.edit("d/f", line, &new).code().is_none()
+    });
+    assert_eq!(snapshot(&attack.out()), outside, "something was changed outside");
+    assert!(edited > 0, "no edit got through: nothing was tried");
+    attack.sh("! find . -name '.cotenant-*' | grep -q .");
+}
+
+#[test]
+fn r129_what_was_approved_is_not_written_elsewhere() {
+    let Some(attack) = Attack::open("R129") else { return };
+    let outside = snapshot(&attack.out());
+    let mut agent = attack.mcp().profile("careful").start();
+    agent.read("d/f");
+    let asked = agent.edit("d/f", "in", "changed");
+    let id = asked.refused("APPROVAL_PENDING").get("id");
+    let digest = asked.meta["cotenant/refusal"]["facts"]["digest"].as_str().expect("a digest").to_owned();
+    exchange(&attack.path("d"), &attack.path("l"));
+    let approved = attack.run(&["approve", &id, "--digest", &digest]);
+    assert_eq!(approved.code, 1, "{approved:?}");
+    assert_eq!(snapshot(&attack.out()), outside);
+    assert_eq!(attack.text("l/f"), "in\n");
+    agent.call("retry", json!({"token": asked.offered("token")})).refused_as(&[]);
+}
+
+#[test]
+fn r131_a_renamed_root_is_followed() {
+    let Some(attack) = Attack::open("R131") else { return };
+    let mut agent = attack.mcp().start();
+    agent.read("src/a.txt");
+    let moved = attack.base().join("moved");
+    std::fs::rename(attack.root(), &moved).unwrap();
+    let edited = agent.edit("src/a.txt", "in", "changed");
+    let now = std::fs::read_to_string(moved.join("src/a.txt")).unwrap();
+    assert_eq!(now, if edited.code().is_none() { "changed\n" } else { "in\n" }, "{}", edited.text);
+    assert!(!attack.root().exists(), "the old place was made again");
+    std::fs::rename(&moved, attack.root()).unwrap();
+    agent.read("src/a.txt");
+}

@@ -1,0 +1,12 @@
+//! The product as a client meets it: the real binary, over stdio and HTTP, in a throw-away workspace per test.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+
+mod approvals;
+mod attacks;
+mod bad_input;
+mod cases;
+mod contract;
+mod flow;
+mod parallel;
+mod support;
