@@ -1,1 +1,17 @@
-//! The `engine` crate.
+//! The pipeline and what stands around it: a workspace that is opened, read, planned against, committed to, recovered.
+
+mod clock;
+mod image;
+mod landing;
+mod shelf;
+mod workspace;
+
+pub mod pipeline;
+
+pub use clock::Clock;
+pub use cotenant_ledger::Idempotency;
+pub use image::Image;
+pub use landing::{Submitted, Wish};
+pub use pipeline::{How, Landed, Recovered};
+pub use shelf::Shelf;
+pub use workspace::{Options, Workspace};

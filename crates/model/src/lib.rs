@@ -13,7 +13,7 @@ mod settings;
 mod time;
 
 pub use change::{Change, ChangeFile, ChangeKind, ChangeOp, Outcome};
-pub use class::{ClassHit, ClassRules, PathClass};
+pub use class::{ClassHit, ClassRules, PROTECTED, PathClass, SENSITIVE};
 pub use digest::Digest;
 pub use ids::{Agent, ApprovalId, BadId, ChangeId, HandleId, PlanId, RetryToken, SessionId, SuggestionId};
 pub use path::{FolderId, Folders, NAME_MAX, PATH_MAX, PathError, RelPath, WirePath, WsPath};

@@ -1,3 +1,19 @@
 //! Every tool once: request, reply, description and plan function in one file each, and one registry of them all.
 
+pub mod args;
+mod calls;
+pub mod ctx;
+pub mod files;
+pub mod history;
 pub mod host;
+mod instructions;
+pub mod planned;
+mod questions;
+pub mod registry;
+pub mod reply;
+pub mod session;
+pub mod tool;
+mod toolbox;
+
+pub use questions::NotAnswered;
+pub use toolbox::Toolbox;

@@ -1,0 +1,105 @@
+//! A file's bytes with what is known of them: digest, text form, whether they held still while they were read.
+
+use cotenant_model::{Content, Digest};
+use cotenant_text::{Encoding, Form, NotText, View};
+
+/// An image of a file.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// The raw bytes.
+    pub bytes: Content,
+    /// Their digest.
+    pub digest: Digest,
+    /// Their form; meaningless where `text` is false.
+    pub form: Form,
+    /// Whether they are text.
+    pub text: bool,
+    /// Why they are not.
+    pub why_not_text: String,
+    /// The file changed while it was read (R18): shown, but no receipt, and no plan is made from it.
+    pub unstable: bool,
+}
+
+impl Image {
+    /// An image of bytes whose encoding may be declared.
+    pub fn of(bytes: Content, declared: Option<Encoding>) -> Image {
+        let digest = Digest::of(&bytes);
+        match cotenant_text::detect(&bytes, declared) {
+            Ok(form) => Image { bytes, digest, form, text: true, why_not_text: String::new(), unstable: false },
+            Err(why) => {
+                Image { bytes, digest, form: plain(), text: false, why_not_text: why.to_string(), unstable: false }
+            }
+        }
+    }
+
+    /// An image of text that was just composed.
+    ///
+    /// # Errors
+    /// It is not text after all: a NUL was written.
+    pub fn fresh(bytes: Content) -> Result<Image, NotText> {
+        let form = cotenant_text::detect(&bytes, None)?;
+        Ok(Image { digest: Digest::of(&bytes), bytes, form, text: true, why_not_text: String::new(), unstable: false })
+    }
+
+    /// An image of bytes that were just composed, whatever they are.
+    pub fn fresh_or_binary(bytes: Content) -> Image {
+        Image::of(bytes, None)
+    }
+
+    /// An image of bytes that have the encoding of `form`, such as the result of an edit.
+    pub fn known(bytes: Content, form: &Form) -> Image {
+        let form = cotenant_text::detect(&bytes, Some(form.encoding)).unwrap_or_else(|_| form.clone());
+        Image { digest: Digest::of(&bytes), bytes, form, text: true, why_not_text: String::new(), unstable: false }
+    }
+
+    /// Lines, 0 for what is not text.
+    pub fn line_count(&self) -> usize {
+        if self.text { View::new(&self.bytes, &self.form).line_count() } else { 0 }
+    }
+
+    /// The first three lines, each cut at `bytes`, as a sentence with a space after it; empty for no text.
+    pub fn glimpse(&self, bytes: usize) -> String {
+        if !self.text {
+            return "It is not text. ".to_owned();
+        }
+        let view = View::new(&self.bytes, &self.form);
+        let line = |number| view.line(number).map(|line| format!("`{}`", cotenant_text::clip(line, bytes).text));
+        let lines: Vec<String> = (1..=3).map_while(line).collect();
+        if lines.is_empty() { "It is empty. ".to_owned() } else { format!("First lines: {}. ", lines.join(" / ")) }
+    }
+}
+
+/// The form of nothing.
+fn plain() -> Form {
+    // Detecting an empty text cannot fail; the other arm is there because the type says so.
+    match cotenant_text::detect(b"", None) {
+        Ok(form) => form,
+        Err(_) => Form {
+            encoding: Encoding::Utf8,
+            bom: false,
+            eol: cotenant_text::Eol::None,
+            majority: cotenant_text::Break::Lf,
+            final_newline: false,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn binary_is_an_image_too() {
+        let image = Image::of(b"v\0x\n"[..].into(), None);
+        assert!(!image.text && !image.why_not_text.is_empty());
+        assert_eq!((image.line_count(), image.glimpse(9)), (0, "It is not text. ".to_owned()));
+    }
+
+    #[test]
+    fn a_glimpse_is_three_short_lines() {
+        let image = Image::of(b"# Plan for 0.3\n\nlast\nmore\n"[..].into(), None);
+        assert_eq!(image.line_count(), 4);
+        assert_eq!(image.glimpse(60), "First lines: `# Plan for 0.3` / `` / `last`. ");
+        assert_eq!(Image::of(b""[..].into(), None).glimpse(60), "It is empty. ");
+    }
+}

@@ -1,0 +1,217 @@
+//! A workspace that is open: its tree, its ledger, its coordinator and the pipeline between them.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cotenant_coord::{ApprovalRules, Coord, Shown};
+use cotenant_ledger::{Ledger, LedgerOptions, Medium};
+use cotenant_model::{ClassRules, Code, Content, Digest, Durability, Millis, Refusal, SessionId, Settings, WsPath};
+use cotenant_text::{EditorConfig, Encoding};
+use cotenant_tree::{OpenError, Place, Tree, TreeError};
+
+use crate::clock::Clock;
+use crate::image::Image;
+use crate::pipeline::{Pipeline, Recovered};
+use crate::shelf::Shelf;
+
+/// Bytes of file contents that are kept so that an edit on a changed file can be placed.
+const SHELF: usize = 16 << 20;
+/// The file that declares encodings and line ends.
+const EDITORCONFIG: &[u8] = b".editorconfig";
+
+/// How a workspace is opened.
+pub struct Options {
+    /// The root, a host path.
+    pub root: PathBuf,
+    /// Where its state lives, outside the tree.
+    pub state: PathBuf,
+    /// What it is configured to be.
+    pub settings: Settings,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// An open workspace. Everything may be called from any thread.
+pub struct Workspace {
+    tree: Arc<Tree>,
+    ledger: Ledger,
+    pipeline: Pipeline,
+    recovered: Recovered,
+    coord: Mutex<Coord>,
+    /// Signalled whenever a call leaves the order, a question is settled or a session ends.
+    woken: Condvar,
+    shelf: Shelf,
+    settings: Settings,
+    rules: ApprovalRules,
+    clock: Arc<dyn Clock>,
+}
+
+impl Workspace {
+    /// Opens the tree and the ledger, and recovers what a crash left (R5) before it returns.
+    pub fn open(options: Options) -> Result<Workspace, Refusal> {
+        let settings = options.settings;
+        let config = |why: String| Refusal::new(Code::BadInput, format!("cotenant.toml: {why}.")).next("cotenant config check");
+        let classes = ClassRules::new(&settings.protected_add, &settings.protected_except, &settings.generated).map_err(config)?;
+        let tree = Tree::open(&options.root, &settings.folders, classes).map_err(|error| unopened(&options.root, &error))?;
+        let rules = ApprovalRules::new(&settings.approval_rules, tree.folders()).map_err(config)?;
+        let tree = Arc::new(tree);
+        let ledger_options = LedgerOptions { dir: options.state, durability: settings.durability };
+        let (ledger, unsealed) = Ledger::open(&ledger_options).map_err(|error| error.refusal())?;
+        let now = options.clock.wall();
+        let (pipeline, recovered) = Pipeline::open(Arc::clone(&tree), ledger.clone(), unsealed, now)?;
+        Ok(Workspace {
+            tree,
+            ledger,
+            pipeline,
+            recovered,
+            coord: Mutex::new(Coord::new()),
+            woken: Condvar::new(),
+            shelf: Shelf::new(SHELF),
+            settings,
+            rules,
+            clock: options.clock,
+        })
+    }
+
+    /// The tree.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The ledger, to read.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The pipeline.
+    pub(crate) fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
+    /// What was recovered when the workspace was opened.
+    pub fn recovered(&self) -> &Recovered {
+        &self.recovered
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The approval rules.
+    pub(crate) fn rules(&self) -> &ApprovalRules {
+        &self.rules
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// The coordinator, locked. Never held over I/O.
+    pub fn coord(&self) -> MutexGuard<'_, Coord> {
+        self.coord.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes every waiting call, to look again at what it waits for.
+    pub fn wake(&self) {
+        self.woken.notify_all();
+    }
+
+    /// Waits until `done` gives something, or until `wait_ms` have passed.
+    pub fn wait<T>(&self, wait_ms: u64, mut done: impl FnMut(&mut Coord) -> Option<T>) -> Option<T> {
+        let until = self.clock.steady().plus(wait_ms);
+        let mut coord = self.coord();
+        loop {
+            if let Some(result) = done(&mut coord) {
+                return Some(result);
+            }
+            let left = until.since(self.clock.steady());
+            if left == 0 {
+                return None;
+            }
+            let waited = self.woken.wait_timeout(coord, Duration::from_millis(left));
+            coord = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The durability that a commit has here: on a state folder in memory nothing is more than `fast` (R15).
+    pub fn durability(&self, wanted: Option<Durability>) -> Durability {
+        match self.ledger.medium() {
+            Medium::Volatile => Durability::Fast,
+            Medium::Disk => wanted.unwrap_or(self.settings.durability),
+        }
+    }
+
+    /// Reads the file at a place, up to `most` bytes, with the encoding that `.editorconfig` declares for it.
+    pub fn load(&self, place: &Place, most: u64) -> Result<Image, TreeError> {
+        let file = self.tree.read(place, most)?;
+        let bytes: Content = file.bytes.into();
+        let mut image = Image::of(Arc::clone(&bytes), None);
+        // A declaration matters only where the bytes do not speak for themselves.
+        if (!image.text || image.form.encoding == Encoding::UnknownAscii)
+            && let Some(declared) = self.editorconfig(&place.real).charset
+        {
+            image = Image::of(bytes, Some(declared));
+        }
+        image.unstable = file.unstable;
+        Ok(image)
+    }
+
+    /// `.editorconfig`'s rules for a path, from the files in its directory and above.
+    pub fn editorconfig(&self, at: &WsPath) -> EditorConfig {
+        let Some(path) = at.path.to_str() else { return EditorConfig::default() };
+        let mut files: Vec<(String, String)> = Vec::new();
+        let mut dir = at.parent();
+        while let Some(here) = dir {
+            let file = here.path.join(EDITORCONFIG);
+            if let Some(bytes) = self.tree.read_meta_file(at.folder, &file)
+                && let Ok(text) = String::from_utf8(bytes)
+            {
+                files.push((here.path.to_str().unwrap_or_default().to_owned(), text));
+            }
+            dir = here.parent();
+        }
+        let nearest_first: Vec<(&str, &str)> = files.iter().map(|(dir, text)| (dir.as_str(), text.as_str())).collect();
+        cotenant_text::properties(&nearest_first, path)
+    }
+
+    /// Notes what a session was shown, and keeps the bytes for a later comparison.
+    pub fn shown(&self, session: SessionId, at: &WsPath, shown: Shown, bytes: Option<&Content>) {
+        if let Some(bytes) = bytes {
+            self.shelf.put(shown.digest, bytes);
+        }
+        let now = self.clock.steady();
+        self.coord().shown(session, at, shown, now);
+    }
+
+    /// An image that a session was shown or that the ledger has, if it is still kept.
+    pub fn image(&self, digest: Digest) -> Option<Content> {
+        self.shelf.get(digest).or_else(|| self.ledger.blob(digest).ok().flatten().map(Into::into))
+    }
+
+    /// What passes: expired tokens, sessions, questions. Returns when to come back.
+    pub fn tick(&self) -> Option<Millis> {
+        let now = self.clock.steady();
+        let mut coord = self.coord();
+        let effects = coord.tick(now);
+        let next = coord.next_deadline();
+        drop(coord);
+        if !effects.is_empty() {
+            self.wake();
+        }
+        next
+    }
+
+    /// Waits until nothing is under way in the background: stores, unlinks, seals.
+    pub fn settle(&self) {
+        self.pipeline.idle();
+    }
+}
+
+fn unopened(root: &Path, error: &OpenError) -> Refusal {
+    Refusal::new(Code::BadInput, format!("{} cannot be served: {error}.", root.display()))
+        .fact("root", root.display().to_string())
+        .next("cotenant serve --root DIR with the directory of a project")
+}

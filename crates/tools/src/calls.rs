@@ -1,0 +1,450 @@
+//! One call: find the tool, decode, run, land, render; with idempotency, notices, counts and the journal around it.
+
+use std::sync::PoisonError;
+
+use cotenant_coord::{LandedFile, Lines, Shown};
+use cotenant_engine::{Idempotency, Landed, Submitted, Wish};
+use cotenant_model::{Author, Code, Digest, Durability, Plan, Refusal, SessionId, WsPath};
+use serde_json::{Map, Value, json};
+
+use crate::args::{Args, with_end_line};
+use crate::ctx::Ctx;
+use crate::host::{Answer, Call};
+use crate::planned::{After, Planned};
+use crate::registry;
+use crate::reply::{Reply, facts_json, refusal_json};
+use crate::tool::{Run, Tool};
+use crate::toolbox::{MOST_WAIT_MS, Toolbox};
+
+/// Bytes of the diff that `dry_run` shows, unless `max_bytes` says otherwise.
+const DRY_RUN: usize = 32 * 1024;
+
+/// A call that has been understood.
+pub(crate) struct Heard<'a> {
+    pub(crate) call: &'a Call,
+    pub(crate) tool: &'static Tool,
+    /// The arguments that `retry` would repeat.
+    pub(crate) raw: Map<String, Value>,
+    pub(crate) args: Args,
+}
+
+impl Toolbox {
+    /// Answers a call whose turn it is.
+    pub(crate) fn answer(&self, call: &Call) -> Answer {
+        let began = self.ws.clock().steady();
+        self.ws.coord().called(call.session, began);
+        if let Some(turn) = call.meta.get("cotenant/turn").filter(|turn| !turn.is_null()) {
+            self.mark_turn(call.session, &turn.to_string());
+        }
+        let outcome = self.hear(call).and_then(|heard| self.once(&heard));
+        let code = match &outcome {
+            Ok(Done::Reply(_)) => Ok(()),
+            Ok(Done::Stored(_)) => Ok(()),
+            Err(refusal) => Err(refusal.code),
+        };
+        let answer = match outcome {
+            Ok(Done::Reply(reply)) => self.render_reply(call, reply),
+            Ok(Done::Stored(answer)) => *answer,
+            Err(refusal) => self.render_refusal(call, refusal),
+        };
+        self.ws.coord().counted(call.session, &call.tool, code);
+        self.note(call, code, self.ws.clock().steady().since(began));
+        answer
+    }
+
+    fn hear<'a>(&self, call: &'a Call) -> Result<Heard<'a>, Refusal> {
+        let Some(terms) = self.terms(call.session) else {
+            return Err(Refusal::new(Code::SessionEnded, "This session has ended; nothing was done.")
+                .next("open a new one"));
+        };
+        let tool = registry::find(&call.tool).filter(|tool| terms.sets.contains(&tool.set));
+        let Some(tool) = tool else { return Err(no_tool(&call.tool, &terms.sets)) };
+        let raw = with_end_line(tool, &call.args);
+        let args = Args::decode(tool, &raw).map_err(|refusal| self.retryable(call, tool, &raw, refusal))?;
+        Ok(Heard { call, tool, raw, args })
+    }
+
+    /// A slip in an argument's name is mended by a short `retry` instead of sending everything again.
+    fn retryable(
+        &self,
+        call: &Call,
+        tool: &'static Tool,
+        raw: &Map<String, Value>,
+        refusal: Refusal,
+    ) -> Refusal {
+        let near = match (refusal.get("argument"), refusal.get("nearest")) {
+            (Some(given), Some(near)) => (plain(given), plain(near)),
+            _ => return refusal,
+        };
+        let Some(value) = raw.get(&near.0) else { return refusal };
+        let ctx = self.ctx(call.session, tool, raw);
+        let set = json!({near.0.as_str(): null, near.1.as_str(): value});
+        let shown = if set.to_string().len() < 400 {
+            set
+        } else {
+            json!({near.0.as_str(): null, near.1.as_str(): "…"})
+        };
+        let next = ctx.call("retry", json!({"token": ctx.retry_token(), "set": shown}));
+        refusal.next(next)
+    }
+
+    pub(crate) fn ctx<'a>(
+        &'a self,
+        session: SessionId,
+        tool: &'static Tool,
+        raw: &'a Map<String, Value>,
+    ) -> Ctx<'a> {
+        Ctx { ws: &self.ws, session, tool, raw, now: self.ws.clock().steady() }
+    }
+
+    /// Runs a call at most once per idempotency key (R16).
+    fn once(&self, heard: &Heard<'_>) -> Result<Done, Refusal> {
+        let Some(key) = self.key(heard) else { return self.run(heard, None).map(Done::Reply) };
+        let slot = (key.agent.to_string(), key.tool.to_string(), key.key.clone());
+        let claimed = self.ws.wait(MOST_WAIT_MS, |_| self.under_way().insert(slot.clone()).then_some(()));
+        if claimed.is_none() {
+            return Err(Refusal::new(
+                Code::Busy,
+                "The same call is still under way; nothing was done twice.",
+            )
+            .next("send it again"));
+        }
+        let outcome = self.recall(heard, &key).and_then(|stored| match stored {
+            Some(answer) => Ok(Done::Stored(Box::new(answer))),
+            None => self.run_and_remember(heard, &key),
+        });
+        self.under_way().remove(&slot);
+        self.ws.wake();
+        outcome
+    }
+
+    fn under_way(&self) -> std::sync::MutexGuard<'_, std::collections::HashSet<(String, String, String)>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn key(&self, heard: &Heard<'_>) -> Option<Idempotency> {
+        if !heard.tool.mutates() || heard.args.flag("dry_run") {
+            return None;
+        }
+        let given = heard.args.text("idempotency_key");
+        let key = given.or_else(|| heard.call.meta.get("cotenant/idempotency")?.as_str())?;
+        let mut args = heard.args.map().clone();
+        args.remove("idempotency_key");
+        let digest = Digest::of(Value::from(args).to_string().as_bytes());
+        let agent = self.agent(heard.call.session);
+        Some(Idempotency { agent, tool: heard.tool.name.into(), key: key.to_owned(), args: digest })
+    }
+
+    /// The stored answer of a key; `BAD_INPUT` where it was used with other arguments.
+    fn recall(&self, heard: &Heard<'_>, key: &Idempotency) -> Result<Option<Answer>, Refusal> {
+        let now = self.ws.clock().wall();
+        let Some(found) = self.ws.ledger().recall(key, now).map_err(|error| error.refusal())? else {
+            return self.recall_question(heard, key);
+        };
+        if found.args != key.args {
+            return Err(Refusal::new(
+                Code::BadInput,
+                "This idempotency_key was used for another call; nothing was done.",
+            )
+            .fact("tool", heard.tool.name)
+            .fact("argument", "idempotency_key")
+            .next("use a new key for a new call"));
+        }
+        if let Some(answer) = found.answer.as_deref().and_then(stored) {
+            return Ok(Some(answer));
+        }
+        // The machine died between the commit and the answer: it is told from the recovered change.
+        Ok(found.change.map(|change| {
+            let reply = Reply::new().fact("change", change.to_string()).fact("recovered", true).content(format!(
+                "The call was carried out before an interruption; show_change {{\"change\":\"{change}\"}} shows it."
+            ));
+            Answer { text: reply.text(), ..Answer::default() }
+        }))
+    }
+
+    fn run_and_remember(&self, heard: &Heard<'_>, key: &Idempotency) -> Result<Done, Refusal> {
+        let outcome = self.run(heard, Some(key));
+        match &outcome {
+            Err(refusal) if refusal.code.is_passing() => {}
+            Err(refusal) => self.ws.remember(key, &store(&plain_refusal(refusal))),
+            Ok(reply) => self.ws.remember(key, &store_reply(reply)),
+        }
+        outcome.map(Done::Reply)
+    }
+
+    /// Runs a call that another one repeats; the key, if any, is the other's.
+    pub(crate) fn run_plain(&self, heard: &Heard<'_>) -> Result<Reply, Refusal> {
+        self.run(heard, None)
+    }
+
+    fn run(&self, heard: &Heard<'_>, key: Option<&Idempotency>) -> Result<Reply, Refusal> {
+        let ctx = self.ctx(heard.call.session, heard.tool, &heard.raw);
+        let mut reply = match heard.tool.run {
+            Run::Look(look) => look(&ctx, &heard.args)?,
+            Run::Change(plan) => {
+                let planned = plan(&ctx, &heard.args)?;
+                if heard.args.flag("dry_run") {
+                    dry(&ctx, &heard.args, &planned)
+                } else {
+                    self.land(heard, planned, key)?
+                }
+            }
+            Run::Retry => self.retry(heard)?,
+        };
+        if !heard.args.ignored.is_empty() {
+            reply = reply.fact("ignored", heard.args.ignored.clone());
+        }
+        Ok(reply)
+    }
+
+    /// Puts a plan through the pipeline, or before the human.
+    fn land(&self, heard: &Heard<'_>, planned: Planned, key: Option<&Idempotency>) -> Result<Reply, Refusal> {
+        let wish = self.wish(heard.call.session, heard.tool, &planned, key);
+        match self.ws.submit(wish) {
+            Ok(Submitted::Landed(landed)) => Ok(self.finish(heard.call.session, planned, &landed)),
+            Ok(Submitted::Ask(plan)) => self.ask(heard, *plan, planned, key),
+            Err(refusal) => Err(self.decorate(heard, refusal)),
+        }
+    }
+
+    pub(crate) fn wish(
+        &self,
+        session: SessionId,
+        tool: &Tool,
+        planned: &Planned,
+        key: Option<&Idempotency>,
+    ) -> Wish {
+        let now = self.ws.clock().steady();
+        let terms = self.terms(session);
+        let (turn, agent, task) = {
+            let mut coord = self.ws.coord();
+            let turn = coord.turn_for_change(session, now);
+            let who = coord.session(session).map(|who| (who.agent.clone(), who.task.clone()));
+            let (agent, task) = who.unwrap_or_else(|| ("nobody".into(), None));
+            (turn, agent, task)
+        };
+        let plan = Plan {
+            author: Author { agent, session, task, turn },
+            tool: tool.name.into(),
+            ops: planned.ops.clone(),
+            diff: planned.diff(self.ws.tree().folders(), DRY_RUN),
+            undoes: planned.undoes,
+        };
+        Wish {
+            plan,
+            classes: planned.classes.clone(),
+            profile: terms.as_ref().map_or(self.ws.settings().profile, |terms| terms.profile),
+            others_work: planned.others_work,
+            durability: self.ws.durability(terms.as_ref().and_then(|terms| terms.durability)),
+            idempotency: key.cloned(),
+        }
+    }
+
+    /// After the landing: receipts follow, and the answer gets the change's id.
+    pub(crate) fn finish(&self, session: SessionId, planned: Planned, landed: &Landed) -> Reply {
+        self.ws.announce(Some(session), landed, &landed_files(&planned, landed));
+        for after in &planned.after {
+            self.renew(session, after);
+        }
+        let mut reply = planned.reply;
+        let fact = cotenant_model::Fact { name: "change".into(), value: landed.change.to_string().into() };
+        reply.facts.insert(planned.change_at.min(reply.facts.len()), fact);
+        let durability = self.ws.durability(self.terms(session).and_then(|terms| terms.durability));
+        if durability == Durability::Fast {
+            reply = reply.fact("durability", "fast");
+        }
+        for note in &landed.grade_notes {
+            reply = reply.notice(note.clone());
+        }
+        for path in &landed.overtaken {
+            let shown = self.ws.tree().folders().show(path);
+            reply = reply.notice(format!(
+                "{shown} was written by someone else meanwhile: their bytes stand, yours are kept in {}",
+                landed.change
+            ));
+        }
+        reply
+    }
+
+    fn renew(&self, session: SessionId, after: &After) {
+        let now = self.ws.clock().steady();
+        let mut coord = self.ws.coord();
+        coord.succeeded(session, Some(&after.at));
+        match (after.whole, after.new) {
+            (Some(lines), Some(digest)) => {
+                let shown = Shown { digest, total_lines: Some(lines), lines: Lines::All };
+                coord.shown(session, &after.at, shown, now);
+            }
+            _ => {
+                let old = after.old.unwrap_or_else(|| Digest::of(b""));
+                coord.renewed(session, &after.at, old, after.new, &after.map, now);
+            }
+        }
+    }
+
+    /// A refusal of the pipeline, with the path as the client knows it and a call to make.
+    fn decorate(&self, heard: &Heard<'_>, refusal: Refusal) -> Refusal {
+        if !refusal.next.is_empty() {
+            return refusal;
+        }
+        let ctx = self.ctx(heard.call.session, heard.tool, &heard.raw);
+        match refusal.code {
+            Code::Busy | Code::OutOfSpace | Code::IoError => {
+                let next = ctx.call("retry", json!({"token": ctx.retry_token()}));
+                refusal.next(next)
+            }
+            _ => match heard.args.text("path") {
+                Some(path) => {
+                    let next = ctx.call("read_file", json!({"path": path}));
+                    refusal.next(next)
+                }
+                None => refusal.next(ctx.call("whoami", json!({}))),
+            },
+        }
+    }
+}
+
+/// What a call came to.
+pub(crate) enum Done {
+    Reply(Reply),
+    Stored(Box<Answer>),
+}
+
+fn dry(ctx: &Ctx<'_>, args: &Args, planned: &Planned) -> Reply {
+    let bytes = args.count("max_bytes").unwrap_or(DRY_RUN);
+    let mut reply = planned.reply.clone().fact("dry_run", true);
+    // The digest of what was not written would pass for that of the file.
+    reply.facts.retain(|fact| fact.name != "digest");
+    let token = {
+        let mut raw = ctx.raw.clone();
+        raw.remove("dry_run");
+        Ctx { raw: &raw, ..*ctx }.retry_token()
+    };
+    let diff = planned.diff(ctx.ws.tree().folders(), bytes);
+    reply
+        .notice(format!("nothing was written; {} does it", ctx.call("retry", json!({"token": token}))))
+        .content(diff)
+}
+
+/// The landed files with their changed lines, where the plan knows them.
+fn landed_files(planned: &Planned, landed: &Landed) -> Vec<LandedFile> {
+    let lines = |at: &WsPath| {
+        let after = planned.after.iter().find(|after| after.at == *at);
+        let regions = after.map(|after| after.map.regions.as_slice()).unwrap_or_default();
+        regions
+            .iter()
+            .map(|region| (region.new.start, region.new.end.saturating_sub(1).max(region.new.start)))
+            .collect()
+    };
+    landed
+        .files
+        .iter()
+        .map(|(at, post)| LandedFile { at: at.clone(), post: *post, lines: lines(at) })
+        .collect()
+}
+
+fn plain(value: &cotenant_model::FactValue) -> String {
+    match value {
+        cotenant_model::FactValue::Text(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn no_tool(name: &str, sets: &[cotenant_model::ToolSet]) -> Refusal {
+    let names: Vec<&str> = registry::in_sets(sets).map(|tool| tool.name).collect();
+    let near = registry::near(name, sets);
+    let hint = near.map(|near| format!(" Did you mean {near}?")).unwrap_or_default();
+    let shown: String = name.chars().take(60).collect();
+    Refusal::new(
+        Code::BadInput,
+        format!(
+            "There is no tool {shown} in this session; nothing was done.{hint} There are: {}.",
+            names.join(", ")
+        ),
+    )
+    .fact("tool", shown)
+    .next(format!("{} {{…}}", near.unwrap_or("whoami")))
+}
+
+fn plain_refusal(refusal: &Refusal) -> Answer {
+    let mut meta = Map::new();
+    meta.insert("cotenant/refusal".to_owned(), refusal_json(refusal).into());
+    Answer { text: refusal.to_string(), is_error: refusal.code.is_error(), meta, structured: None }
+}
+
+/// A reply as it is kept under an idempotency key.
+pub(crate) fn store_reply(reply: &Reply) -> Vec<u8> {
+    store(&Answer { text: reply.text(), ..Answer::default() })
+}
+
+fn store(answer: &Answer) -> Vec<u8> {
+    json!({"text": answer.text, "is_error": answer.is_error, "meta": answer.meta}).to_string().into_bytes()
+}
+
+fn stored(bytes: &[u8]) -> Option<Answer> {
+    let value: Value = serde_json::from_slice(bytes).ok()?;
+    Some(Answer {
+        text: value.get("text")?.as_str()?.to_owned(),
+        is_error: value.get("is_error")?.as_bool()?,
+        meta: value.get("meta").and_then(Value::as_object).cloned().unwrap_or_default(),
+        structured: None,
+    })
+}
+
+impl Toolbox {
+    pub(crate) fn render_reply(&self, call: &Call, mut reply: Reply) -> Answer {
+        let notices = self.notices(call.session);
+        reply.notices.extend(notices.iter().map(|notice| notice.0.clone()));
+        let text = reply.text();
+        let mut meta = Map::new();
+        // The same facts for programs, where they are few.
+        let facts = Value::from(facts_json(&reply.facts));
+        meta.insert("cotenant/facts".to_owned(), facts);
+        self.notices_meta(&mut meta, &notices);
+        let structured = self.terms(call.session).is_some_and(|terms| terms.structured).then(|| {
+            let mut fields = reply.json();
+            fields.insert("text".to_owned(), text.as_str().into());
+            fields.into()
+        });
+        Answer { text, is_error: false, meta, structured }
+    }
+
+    pub(crate) fn render_refusal(&self, call: &Call, refusal: Refusal) -> Answer {
+        let notices = self.notices(call.session);
+        let mut answer = plain_refusal(&refusal);
+        if !notices.is_empty() {
+            let announced = refusal.clone().fact("notices", notices.len()).to_string();
+            let (first, rest) = announced.split_once('\n').unwrap_or((&announced, ""));
+            let lines: String =
+                notices.iter().map(|notice| format!("\n! {}", notice.0.replace('\n', " "))).collect();
+            answer.text = format!("{first}{lines}\n{rest}");
+            self.notices_meta(&mut answer.meta, &notices);
+        }
+        answer.structured = self.terms(call.session).is_some_and(|terms| terms.structured).then(|| {
+            let mut fields = refusal_json(&refusal);
+            fields.insert("text".to_owned(), answer.text.as_str().into());
+            fields.into()
+        });
+        answer
+    }
+
+    /// Notices for the session, each delivered once: text and its form for programs.
+    fn notices(&self, session: SessionId) -> Vec<(String, Value)> {
+        let now = self.ws.clock().steady();
+        let notices = self.ws.coord().take_notices(session);
+        let folders = self.ws.tree().folders();
+        let render = |notice: &cotenant_coord::Notice| {
+            let text = notice.text(folders, now);
+            let path = notice.at().map(|at| folders.show(at));
+            (text.clone(), json!({"kind": notice.kind().name(), "path": path, "message": text}))
+        };
+        notices.iter().map(render).collect()
+    }
+
+    fn notices_meta(&self, meta: &mut Map<String, Value>, notices: &[(String, Value)]) {
+        if !notices.is_empty() {
+            let list: Vec<Value> = notices.iter().map(|notice| notice.1.clone()).collect();
+            meta.insert("cotenant/notices".to_owned(), list.into());
+        }
+    }
+}

@@ -1,0 +1,575 @@
+//! What a tool works with: the workspace as one session sees it, during one call.
+
+use std::borrow::Cow;
+
+use cotenant_coord::{EditDecision, LineMap, Lines, Shown, Standing, decide_edit};
+use cotenant_engine::Workspace;
+use cotenant_model::{
+    Access, ChangeId, Code, Digest, Limits, Millis, PathClass, Refusal, RetryToken, SessionId, Settings,
+    StalePolicy, SuggestionId, WirePath, WsPath,
+};
+use cotenant_text::{EditorConfig, Region, Tolerance, View};
+use cotenant_tree::{ContentQuery, Kind, LineWindow, Output, Place, SearchError, Tree, TreeError};
+use serde_json::{Map, Value, json};
+
+use crate::args::Args;
+use crate::tool::Tool;
+
+pub use cotenant_engine::Image as Loaded;
+
+/// Bytes of a diff in a refusal.
+const DIFF: usize = 2000;
+/// Bytes of an answer at most, whatever is asked for.
+const ANSWER_MOST: usize = 10_000_000;
+/// A text is looked for in other files only within these sizes, in bytes: below it is everywhere, above it is costly.
+const ELSEWHERE: std::ops::RangeInclusive<usize> = 8..=4000;
+
+/// One call.
+pub struct Ctx<'a> {
+    /// The workspace.
+    pub ws: &'a Workspace,
+    /// Who calls.
+    pub session: SessionId,
+    /// The tool.
+    pub tool: &'static Tool,
+    /// The arguments as they came: what `retry` repeats.
+    pub raw: &'a Map<String, Value>,
+    /// When the call began, on the steady clock.
+    pub now: Millis,
+}
+
+impl Ctx<'_> {
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        self.ws.settings()
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> &Limits {
+        &self.settings().limits
+    }
+
+    /// The tool's name.
+    pub fn tool_name(&self) -> &'static str {
+        self.tool.name
+    }
+
+    /// Bytes that the answer may have.
+    pub fn answer_bytes(&self, args: &Args) -> usize {
+        args.count("max_bytes").map_or(self.limits().answer_bytes, |bytes| bytes.clamp(256, ANSWER_MOST))
+    }
+
+    /// A path as clients write it.
+    pub fn show(&self, at: &WsPath) -> String {
+        self.ws.tree().folders().show(at)
+    }
+
+    /// A call as a `next:` line shows it.
+    pub fn call(&self, tool: &str, args: Value) -> String {
+        crate::reply::call_text(tool, &args)
+    }
+
+    fn wire(&self, text: &str) -> Result<WirePath, Refusal> {
+        let parsed = self.ws.tree().folders().parse(text);
+        parsed.map_err(|error| {
+            let refusal = cotenant_tree::path_refusal(&error, text);
+            match &error {
+                cotenant_model::PathError::DotDot { cleaned: Some(clean) } => {
+                    refusal.next(format!("use {clean} (a `..` is never followed)"))
+                }
+                _ if refusal.next.is_empty() => refusal.next(self.call("list_directory", json!({}))),
+                _ => refusal,
+            }
+        })
+    }
+
+    /// Where a path leads; it may be absent.
+    pub fn place(&self, text: &str) -> Result<Place, Refusal> {
+        self.place_at(&self.wire(text)?)
+    }
+
+    /// A path that need not exist; only its form is checked.
+    pub fn path(&self, text: &str) -> Result<WsPath, Refusal> {
+        self.wire(text).map(|wire| wire.at)
+    }
+
+    /// Where a path that was parsed before leads.
+    pub fn place_at(&self, wire: &WirePath) -> Result<Place, Refusal> {
+        self.ws.tree().locate(wire).map_err(|error| self.refused(&error, &wire.at))
+    }
+
+    /// A place where something stands.
+    pub fn existing(&self, text: &str) -> Result<Place, Refusal> {
+        let place = self.place(text)?;
+        if place.is_absent() { Err(self.not_found(&place)) } else { Ok(place) }
+    }
+
+    /// A place where a file stands.
+    pub fn file(&self, text: &str) -> Result<Place, Refusal> {
+        let place = self.existing(text)?;
+        self.require_file(&place)?;
+        Ok(place)
+    }
+
+    /// `NOT_A_FILE` unless a file stands there.
+    pub fn require_file(&self, place: &Place) -> Result<(), Refusal> {
+        if place.stat().is_some() {
+            return Ok(());
+        }
+        let shown = self.show(&place.asked);
+        Err(Refusal::new(Code::NotAFile, format!("{shown} is a directory."))
+            .fact("path", shown.as_str())
+            .fact("kind", "directory")
+            .next(self.call("list_directory", json!({"path": shown}))))
+    }
+
+    /// A place where a directory stands.
+    pub fn directory(&self, text: &str) -> Result<Place, Refusal> {
+        let place = self.existing(text)?;
+        if matches!(place.kind, Kind::Dir) {
+            return Ok(place);
+        }
+        let shown = self.show(&place.asked);
+        Err(Refusal::new(Code::NotADirectory, format!("{shown} is a file."))
+            .fact("path", shown.as_str())
+            .next(self.call("read_file", json!({"path": shown}))))
+    }
+
+    fn refused(&self, error: &TreeError, at: &WsPath) -> Refusal {
+        if matches!(error, TreeError::NotFound { .. }) {
+            return self.missing(at);
+        }
+        let refusal = error.refusal(&self.show(at));
+        if refusal.next.is_empty() { refusal.next(self.call("list_directory", json!({}))) } else { refusal }
+    }
+
+    /// Runs something on the tree; its error becomes a refusal about `at`.
+    pub fn tree<T>(
+        &self,
+        run: impl FnOnce(&Tree) -> Result<T, TreeError>,
+        at: &WsPath,
+    ) -> Result<T, Refusal> {
+        run(self.ws.tree()).map_err(|error| self.refused(&error, at))
+    }
+
+    /// Runs a search below `at`.
+    pub fn search<T>(
+        &self,
+        run: impl FnOnce(&Tree) -> Result<T, SearchError>,
+        at: &WsPath,
+    ) -> Result<T, Refusal> {
+        run(self.ws.tree()).map_err(|error| error.refusal(&self.show(at)))
+    }
+
+    /// `NOT_FOUND` with near paths.
+    pub fn not_found(&self, place: &Place) -> Refusal {
+        self.missing(&place.asked)
+    }
+
+    fn missing(&self, at: &WsPath) -> Refusal {
+        let shown = self.show(at);
+        let near: Vec<String> = self.ws.tree().near(at).iter().map(|near| self.show(near)).collect();
+        let refusal = Refusal::new(Code::NotFound, String::new()).fact("path", shown.as_str());
+        let Some(first) = near.first() else {
+            let parent = at.parent().map_or_else(|| ".".to_owned(), |parent| self.show(&parent));
+            let mut refusal = refusal.next(self.call("list_directory", json!({"path": parent})));
+            refusal.message = format!("There is no {shown}.");
+            if self
+                .ws
+                .tree()
+                .locate(&WirePath { at: at.parent().unwrap_or_default(), dir_only: false })
+                .map_or(true, |place| place.is_absent())
+            {
+                refusal.next =
+                    self.call("search_files", json!({"pattern": leaf(at), "content_search": false}));
+            }
+            return refusal;
+        };
+        let tool = if self.tool.mutates() { "read_file" } else { self.tool.name };
+        let next = self.call(tool, json!({"path": first}));
+        let mut refusal = refusal.fact("near", near.clone()).next(next);
+        refusal.message = format!("There is no {shown}. Nearest: {}.", near.join(", "));
+        refusal
+    }
+
+    /// The size in bytes of the file at a place.
+    pub fn size(&self, place: &Place) -> u64 {
+        place.stat().map_or(0, |stat| stat.size)
+    }
+
+    /// Reads a text file as a whole.
+    pub fn load(&self, place: &Place) -> Result<Loaded, Refusal> {
+        let loaded = self.load_any(place)?;
+        if loaded.text {
+            return Ok(loaded);
+        }
+        let shown = self.show(&place.asked);
+        Err(Refusal::new(Code::NotText, format!("{shown} is not text: {}.", loaded.why_not_text))
+            .fact("path", shown.as_str())
+            .fact("bytes", loaded.bytes.len())
+            .fact("digest", loaded.digest.to_string())
+            .next(format!(
+                "replace it as a whole: {}",
+                self.call("write_file", json!({"path": shown, "content": "…", "overwrite": true, "expected_digest": loaded.digest.to_string()}))
+            )))
+    }
+
+    /// Reads any file as a whole, text or not.
+    pub fn load_any(&self, place: &Place) -> Result<Loaded, Refusal> {
+        let most = if self.tool.mutates() { u64::MAX } else { self.limits().text_bytes };
+        self.ws.load(place, most).map_err(|error| self.refused(&error, &place.asked))
+    }
+
+    /// Lines of a file of any size.
+    pub fn window(
+        &self,
+        place: &Place,
+        start: i64,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<LineWindow, Refusal> {
+        self.tree(|tree| tree.read_lines(place, start, limit, bytes), &place.asked)
+    }
+
+    /// The generator's rule, where one owns the file.
+    pub fn generated(&self, place: &Place) -> Option<String> {
+        (place.class.class == PathClass::Generated).then(|| place.class.rule.clone())
+    }
+
+    /// Refuses what no verdict could allow: a folder for reading, a generated file.
+    pub fn writable(&self, place: &Place) -> Result<(), Refusal> {
+        let shown = self.show(&place.asked);
+        if place.access == Access::Read {
+            return Err(cotenant_coord::read_only(&shown, self.ws.tree().folders().name(place.real.folder)));
+        }
+        if place.class.class == PathClass::Generated {
+            return Err(cotenant_coord::generated(&shown, &place.class));
+        }
+        Ok(())
+    }
+
+    /// Match levels that the settings allow unasked.
+    pub fn tolerance(&self) -> Tolerance {
+        // The names were checked when the settings were read.
+        Tolerance::from_names(self.settings().edits.tolerant.iter().map(String::as_str)).unwrap_or_default()
+    }
+
+    /// `.editorconfig`'s rules for a path.
+    pub fn editorconfig(&self, at: &WsPath) -> EditorConfig {
+        self.ws.editorconfig(at)
+    }
+
+    // --- what the session was shown ---
+
+    /// The session was shown these lines of the file, or all of it.
+    pub fn saw(&self, place: &Place, loaded: &Loaded, lines: &[(usize, usize)], whole: bool) {
+        if loaded.unstable {
+            return;
+        }
+        let lines = if whole { Lines::All } else { Lines::Ranges(lines.to_vec()) };
+        let shown = Shown { digest: loaded.digest, total_lines: Some(loaded.line_count()), lines };
+        self.ws.shown(self.session, &place.real, shown, Some(&loaded.bytes));
+    }
+
+    /// The session was shown lines of a file by a search.
+    pub fn saw_lines(&self, at: &WsPath, digest: Digest, lines: &[(usize, usize)]) {
+        let shown = Shown { digest, total_lines: None, lines: Lines::Ranges(lines.to_vec()) };
+        self.ws.shown(self.session, at, shown, None);
+    }
+
+    /// A text that a refusal points to, found at `line` of another file, counts as read.
+    pub fn saw_found(&self, at: &WsPath, line: usize, lines: usize) {
+        let wire = WirePath { at: at.clone(), dir_only: false };
+        if let Ok(place) = self.ws.tree().locate(&wire)
+            && let Ok(loaded) = self.load(&place)
+        {
+            self.saw(&place, &loaded, &[(line, line + lines.saturating_sub(1))], false);
+        }
+    }
+
+    /// Whether the session has seen nothing of the file yet.
+    pub fn first_time(&self, at: &WsPath) -> bool {
+        self.ws.coord().receipt(self.session, at).is_none()
+    }
+
+    /// How the session stands to a file whose digest is `current`.
+    pub fn standing(&self, at: &WsPath, current: Digest) -> Standing {
+        self.ws.coord().standing(self.session, at, current)
+    }
+
+    /// An image that a session was shown or a change left, if it is still kept.
+    pub fn image(&self, digest: Digest) -> Option<std::sync::Arc<[u8]>> {
+        self.ws.image(digest)
+    }
+
+    /// Decides whether the session may edit these lines of a file whose text fits. `Ok(true)`: outside of what it saw.
+    pub fn may_edit(
+        &self,
+        place: &Place,
+        loaded: &Loaded,
+        spans: &[(usize, usize)],
+    ) -> Result<bool, Refusal> {
+        let standing = self.standing(&place.real, loaded.digest);
+        let changed = match &standing {
+            Standing::Stale { shown, .. } => self.regions_since(*shown, loaded),
+            _ => None,
+        };
+        match decide_edit(&standing, self.settings().edits.stale, changed.as_deref(), spans, true) {
+            EditDecision::Go { unseen, .. } => Ok(unseen),
+            EditDecision::NeedsRead => Err(self.needs_read(place, loaded, spans)),
+            EditDecision::Changed => Err(self.changed_since(place, loaded)),
+        }
+    }
+
+    fn regions_since(&self, shown: Digest, now: &Loaded) -> Option<Vec<Region>> {
+        let old = Loaded::known(self.image(shown)?, &now.form);
+        Some(cotenant_text::changed_regions(&old.bytes, &old.form, &now.bytes, &now.form))
+    }
+
+    /// `EDIT_REQUIRES_PRIOR_READ`, showing where the text fits, which then counts as read.
+    fn needs_read(&self, place: &Place, loaded: &Loaded, spans: &[(usize, usize)]) -> Refusal {
+        let shown = self.show(&place.asked);
+        let view = View::new(&loaded.bytes, &loaded.form);
+        let mut windows: Vec<(usize, usize)> = Vec::new();
+        for (first, last) in spans.iter().take(5) {
+            let window = (first.saturating_sub(2).max(1), (last + 2).min(view.line_count()));
+            match windows.last_mut() {
+                Some(before) if window.0 <= before.1 + 1 => before.1 = before.1.max(window.1),
+                _ => windows.push(window),
+            }
+        }
+        let blocks: Vec<String> = windows
+            .iter()
+            .map(|(first, last)| cotenant_text::window(&view, *first, *last, DIFF / windows.len()))
+            .collect();
+        self.saw(place, loaded, &windows, false);
+        let token = self.retry_token();
+        let at = match spans {
+            [(first, last)] => format!("once, at lines {first}-{last}"),
+            [(first, _), ..] => format!("at {} places, the first at line {first}", spans.len()),
+            [] => String::new(),
+        };
+        Refusal::new(Code::EditRequiresPriorRead, format!("You have not seen {shown}. old_text fits {at}:"))
+            .fact("path", shown)
+            .block(format!("{}\nThe file now counts as read.", blocks.join("\n--\n").trim_end()))
+            .next(format!("if this is the place, {}", self.call("retry", json!({"token": token}))))
+    }
+
+    /// `FILE_CHANGED_SINCE_READ` with who, when and the diff since, which then counts as read.
+    pub fn changed_since(&self, place: &Place, now: &Loaded) -> Refusal {
+        let shown_path = self.show(&place.asked);
+        let standing = self.standing(&place.real, now.digest);
+        let mut refusal =
+            Refusal::new(Code::FileChangedSinceRead, String::new()).fact("path", shown_path.as_str());
+        if let Some(change) = self.newest(&place.real) {
+            refusal = refusal
+                .fact("by", change.agent.as_deref().unwrap_or("human"))
+                .fact("change", change.id.to_string())
+                .fact("age_s", self.ws.clock().wall().since(change.time) / 1000);
+        } else {
+            refusal = refusal.fact("by", "someone outside cotenant");
+        }
+        refusal = refusal.fact("digest", now.digest.to_string());
+        let old = match &standing {
+            Standing::Stale { shown, .. } => self.image(*shown),
+            _ => None,
+        };
+        let Some(old) = old.filter(|_| now.text) else {
+            refusal.message = format!("{shown_path} is not the version you saw. Nothing was written.");
+            return refusal.next(self.call("read_file", json!({"path": shown_path})));
+        };
+        let old = Loaded::known(old, &now.form);
+        let diff = cotenant_text::unified(&old.bytes, &old.form, &now.bytes, &now.form, 0);
+        let windows: Vec<(usize, usize)> = diff
+            .hunks
+            .iter()
+            .map(|hunk| (hunk.new_start.max(1), hunk.new_start + hunk.new_len.max(1) - 1))
+            .collect();
+        self.saw(place, now, &windows, false);
+        refusal.message = "The lines were changed after you read them. Since then:".to_owned();
+        refusal
+            .block(format!(
+                "{}\nThey count as read now; nothing was written.",
+                diff.render(DIFF, true).trim_end()
+            ))
+            .next("take old_text from the + lines and send the edit again; read_file shows the rest")
+    }
+
+    /// The newest change of a path.
+    fn newest(&self, at: &WsPath) -> Option<cotenant_model::Change> {
+        self.ws.ledger().newest(at)
+    }
+
+    /// Its id.
+    pub fn newest_change(&self, at: &WsPath) -> Option<String> {
+        self.newest(at).map(|change| change.id.to_string())
+    }
+
+    /// Who changed a path last, and when, in words.
+    pub fn who_changed(&self, at: &WsPath) -> String {
+        match self.newest(at) {
+            Some(change) => {
+                let who = change.agent.as_deref().unwrap_or("human").to_owned();
+                let age = Millis(self.ws.clock().wall().since(change.time));
+                let task = change.task.as_deref().map(|task| format!(", {task:?}")).unwrap_or_default();
+                format!("{who}, {age} ago ({}{task})", change.id)
+            }
+            None => "someone outside cotenant".to_owned(),
+        }
+    }
+
+    /// Counts a refusal of one kind on a path: how many in a row it is now.
+    pub fn tries(&self, at: &WsPath, code: Code, cause: &str) -> u32 {
+        let mut coord = self.ws.coord();
+        if code == Code::TextNotFound {
+            coord.missed_text(self.session, cause);
+        }
+        coord.refused(self.session, Some(at), code)
+    }
+
+    // --- what is kept for the next call ---
+
+    /// A token that repeats this call.
+    pub fn retry_token(&self) -> String {
+        self.keep_retry().to_string()
+    }
+
+    fn keep_retry(&self) -> RetryToken {
+        let args = serde_json::to_vec(self.raw).unwrap_or_default();
+        self.ws.coord().keep_retry(
+            self.session,
+            cotenant_coord::Retry { tool: self.tool.name.into(), args: args.into(), approval: None },
+            self.now,
+        )
+    }
+
+    /// Keeps a proposal for the file at `at`.
+    pub fn keep_suggestion(&self, at: &WsPath, payload: &Value) -> SuggestionId {
+        let payload = payload.to_string().into_bytes();
+        let suggestion =
+            cotenant_coord::Suggestion { at: at.clone(), digest: Digest::of(b""), payload: payload.into() };
+        self.ws.coord().keep_suggestion(self.session, suggestion, self.now)
+    }
+
+    /// The edits of a proposal, and the match level it stands for.
+    pub fn suggestion(&self, token: &str, path: &str) -> Result<(Value, String), Refusal> {
+        let place = self.file(path)?;
+        let id = token.trim().parse::<SuggestionId>().ok();
+        let kept = id.and_then(|id| self.ws.coord().suggestion(self.session, id, self.now));
+        let kept = kept.filter(|kept| kept.at == place.real);
+        let payload: Option<Value> = kept.and_then(|kept| serde_json::from_slice(&kept.payload).ok());
+        match payload {
+            Some(payload) => {
+                let level = payload.get("level").and_then(Value::as_str).unwrap_or("exact").to_owned();
+                Ok((payload.get("edits").cloned().unwrap_or_default(), level))
+            }
+            None => Err(Refusal::new(
+                Code::HandleExpired,
+                format!("{token} is no proposal for {path} in this session, or over 10 minutes old; nothing was written."),
+            )
+            .fact("suggestion", token)
+            .next("send old_text and new_text again")),
+        }
+    }
+
+    /// A reply with as much of `text` as fits into `bytes`; the rest stays behind a handle.
+    pub fn capped(
+        &self,
+        reply: crate::reply::Reply,
+        title: &str,
+        text: &str,
+        bytes: usize,
+    ) -> crate::reply::Reply {
+        if text.len() <= bytes {
+            return reply.content(text);
+        }
+        let cut = text[..text.floor_char_boundary(bytes)].rfind('\n').unwrap_or(0);
+        let handle = cotenant_coord::Handle { title: title.to_owned(), bytes: text.as_bytes().into() };
+        let id = self.ws.coord().keep_handle(self.session, handle, self.now);
+        let left = text.len() - cut;
+        reply
+            .fact("handle", id.to_string())
+            .notice(format!(
+                "{left} bytes are left out; {}",
+                self.call("read_more", json!({"handle": id.to_string(), "offset": cut}))
+            ))
+            .content(&text[..cut])
+    }
+
+    /// Where lines went, from (before, after) pairs of line ranges.
+    pub fn line_map(&self, spans: impl Iterator<Item = ((usize, usize), (usize, usize))>) -> LineMap {
+        // Inclusive pairs become the half-open ranges of a region.
+        let region = |((old_first, old_last), (new_first, new_last))| Region {
+            old: old_first..old_last + 1,
+            new: new_first..new_last + 1,
+        };
+        LineMap { regions: spans.map(region).collect(), total_lines: None, known: true }
+    }
+
+    /// The one other file in which `text` stands, and its line there.
+    pub fn find_elsewhere(&self, text: &str, not: &WsPath) -> Option<(WsPath, usize)> {
+        let text = text.trim_end_matches('\n');
+        if !ELSEWHERE.contains(&text.len()) {
+            return None;
+        }
+        let root = self
+            .ws
+            .tree()
+            .locate(&WirePath { at: WsPath { folder: not.folder, ..WsPath::default() }, dir_only: true })
+            .ok()?;
+        let query = ContentQuery {
+            pattern: text.to_owned(),
+            regex: false,
+            ignore_case: false,
+            multiline: text.contains('\n'),
+            glob: None,
+            output: Output::Content,
+            context_lines: Some(0),
+            limit: 2,
+            offset: 0,
+            include_ignored: false,
+            regex_bytes: self.limits().regex_bytes,
+        };
+        let hits = self.ws.tree().search_content(&root, &query).ok()?;
+        match &hits.files[..] {
+            [file] if hits.total_matches == 1 && file.path != *not => {
+                Some((file.path.clone(), usize::try_from(file.lines.first()?.number).ok()?))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a stale edit is refused whatever lies between.
+    pub fn strict(&self) -> bool {
+        self.settings().edits.stale == StalePolicy::Strict
+    }
+
+    /// A change by the id in the arguments, or the session's last.
+    pub fn change(&self, id: ChangeId) -> Result<cotenant_model::Change, Refusal> {
+        match self.ws.ledger().change(id) {
+            Ok(Some(change)) => Ok(change),
+            Ok(None) => Err(Refusal::new(Code::NotFound, format!("There is no change {id}."))
+                .fact("change", id.to_string())
+                .next(self.call("history", json!({})))),
+            Err(error) => Err(error.refusal()),
+        }
+    }
+}
+
+fn leaf(at: &WsPath) -> String {
+    at.path.leaf().map(|leaf| String::from_utf8_lossy(leaf).into_owned()).unwrap_or_default()
+}
+
+/// A name of a listing: bare, or as a JSON string where it has characters that could fake or reorder lines.
+pub fn entry_name(name: &[u8]) -> Cow<'_, str> {
+    let shown = cotenant_text::shown(name);
+    let odd = |ch: char| {
+        ch.is_control()
+            || matches!(ch, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if shown.chars().any(odd) {
+        Cow::Owned(cotenant_model::FactValue::from(shown.into_owned()).to_string())
+    } else {
+        shown
+    }
+}

@@ -1,0 +1,355 @@
+//! Questions to the human, from the call that raises one to the answer that lands it and the retry that collects it.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use cotenant_coord::{AnswerError, ApprovalOutcome, Approver, HumanAnswer, Pending, Retry};
+use cotenant_engine::Idempotency;
+use cotenant_model::{ApprovalId, Code, Durability, Plan, Refusal, RetryToken, SessionId};
+use serde_json::{Map, Value, json};
+
+use crate::args::Args;
+use crate::calls::Heard;
+use crate::host::Call;
+use crate::planned::Planned;
+use crate::reply::Reply;
+use crate::tool::{Run, Tool};
+use crate::toolbox::{MOST_WAIT_MS, Toolbox};
+
+/// What is needed to carry a question out, and to answer the session afterwards.
+pub(crate) struct Question {
+    session: SessionId,
+    tool: &'static Tool,
+    raw: Map<String, Value>,
+    durability: Durability,
+    key: Option<Idempotency>,
+    retry: RetryToken,
+    planned: Planned,
+    /// The answer, once it has landed.
+    done: Option<Reply>,
+}
+
+/// Why a human's answer did not take effect.
+#[derive(Debug)]
+pub enum NotAnswered {
+    /// The question is gone, or has been answered.
+    Gone,
+    /// The plan is another one by now: its digest.
+    Other(String),
+    /// The files changed; a new plan waits under this digest.
+    Replanned(String),
+    /// The files changed, and the change does not fit any more.
+    Stale,
+    /// The commit was refused.
+    Refused(Box<Refusal>),
+}
+
+impl Toolbox {
+    fn all_questions(&self) -> MutexGuard<'_, std::collections::HashMap<ApprovalId, Question>> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a plan before the human and, where a reviewer is there, waits a while for the answer.
+    pub(crate) fn ask(
+        &self,
+        heard: &Heard<'_>,
+        plan: Plan,
+        planned: Planned,
+        key: Option<&Idempotency>,
+    ) -> Result<Reply, Refusal> {
+        let session = heard.call.session;
+        let mut raw = heard.raw.clone();
+        raw.remove("idempotency_key");
+        let args = serde_json::to_vec(&raw).unwrap_or_default();
+        let now = self.ws.clock().steady();
+        let id = ApprovalId(self.ws.next_id("approval")?);
+        let kept = Retry { tool: heard.tool.name.into(), args: args.into(), approval: Some(id) };
+        let retry = self.ws.coord().keep_retry(session, kept, now);
+        let durability = self.ws.durability(self.terms(session).and_then(|terms| terms.durability));
+        let question = Question {
+            session,
+            tool: heard.tool,
+            raw,
+            durability,
+            key: key.cloned(),
+            retry,
+            planned,
+            done: None,
+        };
+        self.all_questions().insert(id, question);
+        self.ws.ask(id, plan, retry).inspect_err(|_| drop(self.all_questions().remove(&id)))?;
+        // A call that waits for a human leaves the order: later calls on its paths run (R17).
+        self.leave(heard.call.ticket);
+        let wait_ms = match self.ws.coord().reviewers() {
+            0 => 0,
+            _ => (self.ws.settings().approval_wait_s * 1000).min(MOST_WAIT_MS),
+        };
+        self.collect(heard.call, id, wait_ms)
+    }
+
+    /// The outcome of a question, waiting for it up to `wait_ms`.
+    fn collect(&self, call: &Call, id: ApprovalId, wait_ms: u64) -> Result<Reply, Refusal> {
+        let began = self.ws.clock().steady();
+        let settled = |outcome: Option<&ApprovalOutcome>| outcome.is_none_or(ApprovalOutcome::is_final);
+        let waited = self.ws.wait(wait_ms, |coord| settled(coord.outcome(id)).then_some(()));
+        let outcome = match waited {
+            Some(()) => self.ws.coord().collect(id),
+            None => Some(ApprovalOutcome::Pending),
+        };
+        match outcome {
+            Some(ApprovalOutcome::Landed(change)) => {
+                let done = self.all_questions().remove(&id).and_then(|question| question.done);
+                Ok(done.unwrap_or_else(|| Reply::new().fact("change", change.to_string())))
+            }
+            Some(ApprovalOutcome::Denied { reason }) => Err(self.denied(id, &reason)),
+            Some(ApprovalOutcome::Refused(refusal)) => {
+                self.all_questions().remove(&id);
+                Err(*refusal)
+            }
+            Some(ApprovalOutcome::Pending | ApprovalOutcome::Landing) => {
+                Err(self.pending(id, self.ws.clock().steady().since(began) / 1000))
+            }
+            Some(ApprovalOutcome::Stale) | None => Err(self.stale(call, id)),
+        }
+    }
+
+    fn pending(&self, id: ApprovalId, waited_s: u64) -> Refusal {
+        let (kind, path, digest) = {
+            let coord = self.ws.coord();
+            match coord.pending().find(|question| question.id == id) {
+                Some(found) => {
+                    (found.plan.tool.to_string(), self.paths(&found.plan), found.digest.to_string())
+                }
+                None => (String::new(), Vec::new(), String::new()),
+            }
+        };
+        let token =
+            self.all_questions().get(&id).map(|question| question.retry.to_string()).unwrap_or_default();
+        let reviewer = if self.ws.coord().reviewers() > 0 { "there" } else { "none" };
+        let refusal = Refusal::new(
+            Code::ApprovalPending,
+            "A human must approve this change; nobody has answered yet, which is not a refusal. It lands by itself when approved, even if you do not ask again.",
+        )
+        .fact("id", id.to_string())
+        .fact("kind", kind);
+        let refusal = match &path[..] {
+            [one] => refusal.fact("path", one.as_str()),
+            _ => refusal.fact("paths", path),
+        };
+        refusal.fact("waited_s", waited_s).fact("reviewer", reviewer).fact("digest", digest).next(format!(
+            "go on with work that does not need it. Later: retry {}. Tell the user once: `cotenant review`, or `cotenant approve {id}`. Do not do the same by another tool: that asks again",
+            json!({"token": token, "wait_s": 50})
+        ))
+    }
+
+    pub(crate) fn paths(&self, plan: &Plan) -> Vec<String> {
+        let folders = self.ws.tree().folders();
+        let mut files: Vec<String> = plan.ops.iter().map(|op| folders.show(&op.at)).collect();
+        files.dedup();
+        files
+    }
+
+    fn denied(&self, id: ApprovalId, reason: &str) -> Refusal {
+        let question = self.all_questions().remove(&id);
+        let path =
+            question.as_ref().and_then(|question| question.raw.get("path")?.as_str().map(str::to_owned));
+        let said = if reason.is_empty() {
+            "The human said no.".to_owned()
+        } else {
+            format!("The human said no: {reason:?}.")
+        };
+        let refusal = Refusal::new(Code::ApprovalDenied, format!("{said} Nothing was written."))
+            .fact("id", id.to_string())
+            .fact("kind", question.as_ref().map_or("", |question| question.tool.name));
+        let refusal = match path {
+            Some(path) => refusal.fact("path", path),
+            None => refusal,
+        };
+        refusal.fact("by", "human").next("do what the reason says; do not send this change again")
+    }
+
+    fn stale(&self, call: &Call, id: ApprovalId) -> Refusal {
+        let question = self.all_questions().remove(&id);
+        let refusal = Refusal::new(
+            Code::ApprovalStale,
+            "The files changed before the human answered, and the change does not fit any more. Nothing was written.",
+        )
+        .fact("id", id.to_string());
+        let Some(question) = question else { return refusal.next("whoami {}") };
+        let token = self.ctx(call.session, question.tool, &question.raw).retry_token();
+        refusal.next(format!(
+            "read the file, then retry {} if the change is still right",
+            json!({"token": token})
+        ))
+    }
+
+    /// `retry`: repeats a call with some arguments changed, or collects what a human decided.
+    pub(crate) fn retry(&self, heard: &Heard<'_>) -> Result<Reply, Refusal> {
+        let session = heard.call.session;
+        let token = heard.args.need("token");
+        let now = self.ws.clock().steady();
+        let kept = token
+            .trim()
+            .parse::<RetryToken>()
+            .ok()
+            .and_then(|token| self.ws.coord().retry(session, token, now));
+        let Some(kept) = kept else {
+            return Err(Refusal::new(
+                Code::HandleExpired,
+                format!("{token} is no token of this session, or over 10 minutes old; nothing was done."),
+            )
+            .fact("token", token)
+            .next("send the call itself again"));
+        };
+        let set = heard.args.value("set").and_then(Value::as_object).cloned().unwrap_or_default();
+        let wait_ms = heard.args.count("wait_s").unwrap_or(0) as u64 * 1000;
+        if let Some(id) = kept.approval.filter(|_| set.is_empty()) {
+            self.leave(heard.call.ticket);
+            return self.collect(heard.call, id, wait_ms.min(MOST_WAIT_MS));
+        }
+        let mut args: Map<String, Value> = serde_json::from_slice(&kept.args).unwrap_or_default();
+        for (name, value) in set {
+            if value.is_null() {
+                args.remove(&name);
+            } else {
+                args.insert(name, value);
+            }
+        }
+        self.again(heard, &kept.tool, args)
+    }
+
+    /// Runs the repeated call as a new one.
+    fn again(&self, heard: &Heard<'_>, tool: &str, raw: Map<String, Value>) -> Result<Reply, Refusal> {
+        let Some(tool) = crate::registry::find(tool) else {
+            return Err(Refusal::new(Code::HandleExpired, "That tool is gone.").next("whoami {}"));
+        };
+        let args = Args::decode(tool, &raw)?;
+        let call = Call { tool: tool.name.to_owned(), args: raw.clone(), ..heard.call.clone() };
+        self.run_plain(&Heard { call: &call, tool, raw, args })
+    }
+
+    /// Whether the same key waits for a human: then its outcome is this call's answer.
+    pub(crate) fn recall_question(
+        &self,
+        heard: &Heard<'_>,
+        key: &Idempotency,
+    ) -> Result<Option<crate::host::Answer>, Refusal> {
+        let id = {
+            let questions = self.all_questions();
+            let same = |question: &Question| {
+                question.key.as_ref().is_some_and(|other| {
+                    other.agent == key.agent && other.tool == key.tool && other.key == key.key
+                })
+            };
+            questions.iter().find(|(_, question)| same(question)).map(|(id, _)| *id)
+        };
+        let Some(id) = id else { return Ok(None) };
+        let reply = self.collect(heard.call, id, 0)?;
+        Ok(Some(self.render_reply(heard.call, reply)))
+    }
+
+    /// The questions that wait, oldest first.
+    pub fn waiting(&self) -> Vec<Pending> {
+        self.ws.coord().pending().cloned().collect()
+    }
+
+    /// A human approves: the change lands at once, if the files are still what the plan was made against.
+    pub fn approve(&self, id: ApprovalId, digest: &str) -> Result<String, NotAnswered> {
+        let grant = match self.ws.answered(id, digest, HumanAnswer::Approve) {
+            Ok(Some(grant)) => grant,
+            Ok(None) | Err(AnswerError::Gone) => return Err(NotAnswered::Gone),
+            Err(AnswerError::OtherDigest { present }) => return Err(NotAnswered::Other(present.to_string())),
+        };
+        debug_assert!(matches!(grant.approver(), Approver::Human { .. }));
+        let taken = {
+            let questions = self.all_questions();
+            questions.get(&id).map(|question| {
+                (question.session, question.planned.clone(), question.durability, question.key.clone())
+            })
+        };
+        let Some((session, planned, durability, key)) = taken else { return Err(NotAnswered::Gone) };
+        self.decided("approve", id, digest, "");
+        match self.ws.land(grant, durability, key.clone()) {
+            Ok(landed) => {
+                let reply = self.finish(session, planned, &landed);
+                if let Some(key) = &key {
+                    self.ws.remember(key, &crate::calls::store_reply(&reply));
+                }
+                if let Some(question) = self.all_questions().get_mut(&id) {
+                    question.done = Some(reply);
+                }
+                self.settle(id, ApprovalOutcome::Landed(landed.change));
+                Ok(landed.change.to_string())
+            }
+            Err(refusal)
+                if matches!(
+                    refusal.code,
+                    Code::FileChangedSinceRead | Code::AlreadyExists | Code::NotFound
+                ) =>
+            {
+                Err(self.replan(id))
+            }
+            Err(refusal) => {
+                self.settle(id, ApprovalOutcome::Refused(Box::new(refusal.clone())));
+                Err(NotAnswered::Refused(Box::new(refusal)))
+            }
+        }
+    }
+
+    /// The files changed under a plan that waited: planned anew where the change still fits.
+    fn replan(&self, id: ApprovalId) -> NotAnswered {
+        let taken = {
+            let questions = self.all_questions();
+            questions
+                .get(&id)
+                .map(|question| (question.session, question.tool, question.raw.clone(), question.key.clone()))
+        };
+        let planned = taken.and_then(|(session, tool, raw, key)| {
+            let Run::Change(plan) = tool.run else { return None };
+            let args = Args::decode(tool, &raw).ok()?;
+            let planned = plan(&self.ctx(session, tool, &raw), &args).ok()?;
+            let wish = self.wish(session, tool, &planned, key.as_ref());
+            Some((planned, wish.plan))
+        });
+        let Some((planned, plan)) = planned else {
+            self.settle(id, ApprovalOutcome::Stale);
+            return NotAnswered::Stale;
+        };
+        let digest = plan.digest().to_string();
+        if let Some(question) = self.all_questions().get_mut(&id) {
+            question.planned = planned;
+        }
+        self.ws.coord().replan(id, plan);
+        NotAnswered::Replanned(digest)
+    }
+
+    /// A human says no.
+    pub fn deny(&self, id: ApprovalId, digest: Option<&str>, reason: &str) -> Result<(), NotAnswered> {
+        let present = self
+            .waiting()
+            .into_iter()
+            .find(|question| question.id == id)
+            .map(|question| question.digest.to_string());
+        let Some(present) = present else { return Err(NotAnswered::Gone) };
+        let digest = digest.unwrap_or(present.as_str());
+        match self.ws.answered(id, digest, HumanAnswer::Deny { reason: reason.to_owned() }) {
+            Ok(_) => {
+                self.decided("deny", id, digest, reason);
+                self.ws.wake();
+                Ok(())
+            }
+            Err(AnswerError::Gone) => Err(NotAnswered::Gone),
+            Err(AnswerError::OtherDigest { present }) => Err(NotAnswered::Other(present.to_string())),
+        }
+    }
+
+    fn settle(&self, id: ApprovalId, outcome: ApprovalOutcome) {
+        let now = self.ws.clock().steady();
+        let _effects = self.ws.coord().settle(id, outcome, now);
+        self.ws.wake();
+    }
+
+    fn decided(&self, answer: &str, id: ApprovalId, digest: &str, reason: &str) {
+        let body = json!({"id": id.to_string(), "answer": answer, "digest": digest, "reason": reason});
+        self.ws.journal("decision", body.to_string().as_bytes());
+    }
+}

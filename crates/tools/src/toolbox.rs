@@ -1,0 +1,225 @@
+//! The workspace behind the wire: sessions and their terms, the order of calls, and what goes around every call.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use cotenant_coord::{Footprint, NewSession, Touch};
+use cotenant_engine::Workspace;
+use cotenant_model::{Agent, ApprovalId, Code, Durability, Profile, Refusal, SessionId, ToolSet, WsPath};
+use serde_json::{Map, Value, json};
+
+use crate::args::{Args, with_end_line};
+use crate::host::{Answer, Call, Hello, Host, Ticket};
+use crate::questions::Question;
+use crate::registry;
+use crate::tool::{Kind, Run, Tool};
+
+/// No call answers later.
+pub const MOST_WAIT_MS: u64 = 50_000;
+
+/// Bytes of an argument that the journal keeps as it was sent.
+const NOTED: usize = 200;
+
+/// The workspace with its tools.
+pub struct Toolbox {
+    pub(crate) ws: Arc<Workspace>,
+    terms: Mutex<HashMap<SessionId, Arc<Terms>>>,
+    /// What lands, or is answered, when a human answers.
+    pub(crate) questions: Mutex<HashMap<ApprovalId, Question>>,
+    /// Keys of calls under way: the same key waits for the same answer (R16).
+    pub(crate) under_way: Mutex<std::collections::HashSet<(String, String, String)>>,
+}
+
+/// What a session agreed to when it opened.
+pub(crate) struct Terms {
+    pub(crate) profile: Profile,
+    pub(crate) durability: Option<Durability>,
+    pub(crate) sets: Vec<ToolSet>,
+    pub(crate) structured: bool,
+    /// `--agent` was given: the client's info does not rename it.
+    named: bool,
+    list: OnceLock<Arc<Vec<Value>>>,
+    last_turn: Mutex<Option<String>>,
+}
+
+impl Toolbox {
+    /// The tools of a workspace.
+    pub fn new(ws: Arc<Workspace>) -> Toolbox {
+        Toolbox { ws, terms: Mutex::default(), questions: Mutex::default(), under_way: Mutex::default() }
+    }
+
+    /// The workspace.
+    pub fn workspace(&self) -> &Arc<Workspace> {
+        &self.ws
+    }
+
+    fn all_terms(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Terms>>> {
+        self.terms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn terms(&self, session: SessionId) -> Option<Arc<Terms>> {
+        self.all_terms().get(&session).cloned()
+    }
+
+    /// The agent of a session.
+    pub(crate) fn agent(&self, session: SessionId) -> Agent {
+        self.ws.coord().session(session).map_or_else(|| "nobody".into(), |session| Arc::clone(&session.agent))
+    }
+
+    /// The paths that a call touches, as far as its arguments tell.
+    fn footprint(&self, tool: &'static Tool, args: &Map<String, Value>) -> Footprint {
+        // What it repeats or takes back is known only later: it keeps its place among everything.
+        if matches!(tool.run, Run::Retry) || tool.name == "undo" {
+            return Footprint::Everything;
+        }
+        let Ok(args) = Args::decode(tool, args) else { return Footprint::Nothing };
+        let mut touches = Vec::new();
+        for param in tool.params.iter().filter(|param| param.kind == Kind::Path) {
+            let text = args.text(param.name).unwrap_or(".");
+            let Ok(path) = self.ws.tree().folders().parse(text) else { continue };
+            touches.push(Touch { at: path.at, subtree: !tool.mutates(), write: tool.mutates() });
+        }
+        if touches.is_empty() { Footprint::Nothing } else { Footprint::Paths(touches) }
+    }
+
+    fn narrowed(&self, roots: &[String]) -> Vec<WsPath> {
+        let folders = self.ws.tree().folders();
+        let path = |root: &String| folders.parse(root.strip_prefix("file://").unwrap_or(root)).ok();
+        roots.iter().filter_map(path).map(|path| path.at).collect()
+    }
+}
+
+impl Host for Toolbox {
+    fn open(&self, hello: &Hello) -> Result<SessionId, Refusal> {
+        let settings = self.ws.settings();
+        let profile = match hello.profile {
+            Some(profile) => profile,
+            None => settings.profile,
+        };
+        let id = SessionId(self.ws.next_id("session")?);
+        let agent: Agent = hello.agent.clone().unwrap_or_else(|| format!("agent-{}", id.0)).into();
+        let who = NewSession {
+            agent,
+            task: hello.task.as_deref().map(Into::into),
+            profile,
+            pid: hello.pid,
+            ttl_ms: hello.pid.is_none().then_some(3_600_000),
+            plan_mode: hello.plan,
+            within: None,
+        };
+        let terms = Terms {
+            profile,
+            durability: hello.durability,
+            sets: hello.tools.clone().unwrap_or_else(|| settings.tools.clone()),
+            structured: hello.structured,
+            named: hello.agent.is_some(),
+            list: OnceLock::new(),
+            last_turn: Mutex::default(),
+        };
+        self.all_terms().insert(id, Arc::new(terms));
+        let now = self.ws.clock().steady();
+        self.ws.coord().open_session(id, who, now);
+        Ok(id)
+    }
+
+    fn introduce(&self, session: SessionId, client: &str, roots: Option<&[String]>) {
+        let named = self.terms(session).is_some_and(|terms| terms.named);
+        let mut coord = self.ws.coord();
+        if !named && !client.is_empty() {
+            let name: String = client.chars().filter(|ch| !ch.is_control()).take(40).collect();
+            coord.rename_session(session, format!("{name}-{}", session.0).into());
+        }
+        if let Some(roots) = roots {
+            // A root outside of ours narrows to nothing of ours; an announced parent of ours leaves all of it.
+            let within = self.narrowed(roots);
+            if !within.is_empty() {
+                coord.narrow_session(session, within);
+            }
+        }
+    }
+
+    fn close(&self, session: SessionId) {
+        let now = self.ws.clock().steady();
+        let _ended = self.ws.coord().end_session(session, now);
+        self.all_terms().remove(&session);
+        self.ws.wake();
+    }
+
+    fn tools(&self, session: SessionId) -> Arc<Vec<Value>> {
+        let Some(terms) = self.terms(session) else { return Arc::default() };
+        Arc::clone(terms.list.get_or_init(|| Arc::new(registry::listing(&terms.sets, terms.structured))))
+    }
+
+    fn instructions(&self, session: SessionId) -> String {
+        let sets = self.terms(session).map(|terms| terms.sets.clone()).unwrap_or_default();
+        crate::instructions::text(&self.ws, &sets)
+    }
+
+    fn arrive(&self, session: SessionId, tool: &str, args: &Map<String, Value>) -> Ticket {
+        let footprint = registry::find(tool)
+            .map_or(Footprint::Nothing, |tool| self.footprint(tool, &with_end_line(tool, args)));
+        Ticket(self.ws.coord().arrive(session, footprint))
+    }
+
+    fn forgo(&self, _session: SessionId, ticket: Ticket) {
+        self.leave(ticket);
+    }
+
+    fn call(&self, call: Call) -> Answer {
+        let ready = self.ws.wait(MOST_WAIT_MS, |coord| coord.ready(call.ticket.0).then_some(()));
+        let answer = if ready.is_some() { self.answer(&call) } else { self.render_refusal(&call, busy()) };
+        self.leave(call.ticket);
+        answer
+    }
+}
+
+impl Toolbox {
+    /// `_meta["cotenant/turn"]`: another value than the last one begins a turn.
+    pub(crate) fn mark_turn(&self, session: SessionId, turn: &str) {
+        let Some(terms) = self.terms(session) else { return };
+        let mut last = terms.last_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.as_deref() != Some(turn) {
+            // The first value names the turn that the session began with.
+            if last.is_some() {
+                let now = self.ws.clock().steady();
+                self.ws.coord().mark_turn(session, now);
+            }
+            *last = Some(turn.to_owned());
+        }
+    }
+
+    /// Notes a call in the journal, long texts by their size.
+    pub(crate) fn note(&self, call: &Call, code: Result<(), Code>, ms: u64) {
+        let short = |value: &Value| match value {
+            Value::String(text) if text.len() > NOTED => format!("…{} bytes", text.len()).into(),
+            Value::Array(list) if value.to_string().len() > NOTED => format!("…{} items", list.len()).into(),
+            other => other.clone(),
+        };
+        let args: Map<String, Value> =
+            call.args.iter().map(|(name, value)| (name.clone(), short(value))).collect();
+        let body = json!({
+            "session": call.session.to_string(),
+            "agent": &*self.agent(call.session),
+            "tool": call.tool,
+            "args": args,
+            "result": code.map_or_else(Code::name, |()| "ok"),
+            "ms": ms,
+        });
+        self.ws.journal("call", body.to_string().as_bytes());
+    }
+
+    /// A call leaves the order: those behind it may run. Leaving twice is harmless.
+    pub(crate) fn leave(&self, ticket: Ticket) {
+        let _ready = self.ws.coord().leave(ticket.0);
+        self.ws.wake();
+    }
+}
+
+fn busy() -> Refusal {
+    Refusal::new(
+        Code::Busy,
+        "An earlier call of this session on the same path is still under way; nothing was done.",
+    )
+    .fact("waited_s", MOST_WAIT_MS / 1000)
+    .next("send the call again when the earlier one has answered")
+}
