@@ -1,0 +1,110 @@
+//! The HTTP door: open while someone keeps it open, or always where the settings say where to listen.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use cotenant_mcp::http::{Access, Doors, serve};
+use cotenant_model::{Code, Refusal, Settings};
+use cotenant_tools::host::Host;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinHandle;
+
+/// Where it listens unless told otherwise: on a port that is free.
+const ANY_PORT: &str = "127.0.0.1:0";
+
+/// The door of one daemon.
+pub(crate) struct Http {
+    access: Access,
+    listen: Option<String>,
+    open: Mutex<Option<Open>>,
+}
+
+struct Open {
+    address: SocketAddr,
+    keepers: usize,
+    doors: Arc<Doors>,
+    stop: watch::Sender<bool>,
+    served: JoinHandle<()>,
+}
+
+impl Http {
+    pub(crate) fn new(settings: &Settings) -> Http {
+        let access = Access { tokens: settings.http_tokens.clone(), origins: settings.http_origins.clone() };
+        Http { access, listen: settings.http_listen.clone(), open: Mutex::default() }
+    }
+
+    /// Opens it for good where the settings say where. That the port is taken is reported, not fatal: agents that
+    /// come over the socket are served all the same.
+    pub(crate) async fn open_configured(&self, host: &Arc<dyn Host>) {
+        if self.listen.is_some()
+            && let Err(refusal) = self.keep(host).await
+        {
+            crate::log(&refusal.to_string());
+        }
+    }
+
+    /// Opens it, or keeps it open, until [`Http::release`].
+    pub(crate) async fn keep(&self, host: &Arc<dyn Host>) -> Result<Value, Refusal> {
+        let mut open = self.open.lock().await;
+        let door = match open.take() {
+            Some(door) => door,
+            None => self.listen(host).await.map_err(|error| self.not_opened(&error))?,
+        };
+        let url = format!("http://{}/mcp", door.address);
+        *open = Some(Open { keepers: door.keepers + 1, ..door });
+        Ok(json!({ "url": url, "tokens": self.access.tokens.len() }))
+    }
+
+    async fn listen(&self, host: &Arc<dyn Host>) -> io::Result<Open> {
+        let listener = TcpListener::bind(self.listen.as_deref().unwrap_or(ANY_PORT)).await?;
+        let address = listener.local_addr()?;
+        let stop = watch::Sender::new(false);
+        let doors = Arc::new(Doors::new(Arc::clone(host)));
+        let served = tokio::spawn(serve(listener, Arc::clone(&doors), self.access.clone(), stop.subscribe()));
+        Ok(Open { address, keepers: 0, doors, stop, served })
+    }
+
+    fn not_opened(&self, error: &io::Error) -> Refusal {
+        let listen = self.listen.as_deref().unwrap_or(ANY_PORT);
+        Refusal::new(Code::NotAvailable, format!("HTTP cannot be served there: {error}."))
+            .fact("listen", listen)
+            .next("choose another [http] listen in cotenant.toml")
+    }
+
+    /// One keeper less; the last one closes it.
+    pub(crate) async fn release(&self) {
+        let mut open = self.open.lock().await;
+        if let Some(door) = open.as_mut() {
+            door.keepers -= 1;
+            if door.keepers == 0 {
+                shut(open.take()).await;
+            }
+        }
+    }
+
+    /// Closes it, whoever keeps it, once the calls under way are answered.
+    pub(crate) async fn close(&self) {
+        shut(self.open.lock().await.take()).await;
+    }
+
+    /// Sessions of its tokens.
+    pub(crate) async fn sessions(&self) -> usize {
+        self.open.lock().await.as_ref().map_or(0, |door| door.doors.sessions())
+    }
+
+    /// The address, where it is open.
+    pub(crate) async fn address(&self) -> Option<SocketAddr> {
+        self.open.lock().await.as_ref().map(|door| door.address)
+    }
+}
+
+async fn shut(door: Option<Open>) {
+    if let Some(door) = door {
+        door.stop.send_replace(true);
+        // That it panicked changes nothing: it is over.
+        let _ = door.served.await;
+    }
+}

@@ -1,0 +1,57 @@
+//! What is needed of the system that no safe library offers.
+#![allow(unsafe_code, reason = "the only module of this crate that may")]
+
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use std::sync::Arc;
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tokio::io::unix::AsyncFd;
+
+/// `SO_PEERPIDFD` of `asm-generic/socket.h`, which libc does not name yet.
+const SO_PEERPIDFD: libc::c_int = 77;
+
+/// The process at the other end of a Unix socket, readable at its end. Kernels before 6.5 cannot say so themselves:
+/// there it is opened by `pid`, which the caller has from the socket just now. `None` where the process is gone.
+pub(crate) fn peer_process(socket: impl AsFd, pid: Pid) -> Option<OwnedFd> {
+    let mut fd: libc::c_int = -1;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the option's value is one int; both pointers lead to locals that outlive the call.
+    let got = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_PEERPIDFD,
+            (&raw mut fd).cast(),
+            &raw mut length,
+        )
+    };
+    if got == 0 && fd >= 0 {
+        // SAFETY: the kernel has just made this descriptor for us; nobody else knows it.
+        return Some(unsafe { OwnedFd::from_raw_fd(fd) });
+    }
+    pidfd_open(pid, PidfdFlags::empty()).ok()
+}
+
+/// Waits for the end of a process; for ever where it is not known.
+pub(crate) async fn ended(process: Option<Arc<OwnedFd>>) {
+    if let Some(process) = process {
+        // SAFETY: an `Arc<OwnedFd>` has one descriptor, which stays open for as long as it is registered.
+        let registered = unsafe { AsyncFd::register(process) };
+        if let Ok(registered) = registered
+            && registered.readable().await.is_ok()
+        {
+            return;
+        }
+    }
+    std::future::pending().await
+}
+
+/// Gives memory that is free inside the allocator back to the system.
+pub(crate) fn trim() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes no pointers and may be called at any time from any thread.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}

@@ -1,0 +1,182 @@
+//! The one handler: every revision of the protocol on one side, the host on the other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cotenant_model::SessionId;
+use cotenant_tools::host::{Answer, Host};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
+    DiscoverResult, ErrorCode, ErrorData, Implementation, InitializeRequestParams, InitializeResult,
+    ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+    Tool,
+};
+use rmcp::service::{NotificationContext, Peer, RequestContext};
+use rmcp::{RoleServer, ServerHandler};
+
+use crate::http::Doors;
+use crate::turn::Turn;
+
+/// Methods whose params have a form: one of them that arrives as a request of no known kind had wrong params.
+const WITH_PARAMS: &[&str] = &["initialize", "tools/call", "tools/list", "server/discover"];
+
+/// Serves one connection, or one door of HTTP.
+#[derive(Clone)]
+pub(crate) struct Handler {
+    host: Arc<dyn Host>,
+    caller: Caller,
+    asks_roots: Arc<AtomicBool>,
+}
+
+/// Whose requests they are.
+#[derive(Clone)]
+pub(crate) enum Caller {
+    /// The session of the connection.
+    Session(SessionId),
+    /// The session of the token that the request came with.
+    Token(Arc<Doors>),
+}
+
+impl Handler {
+    pub(crate) fn new(host: Arc<dyn Host>, caller: Caller) -> Handler {
+        Handler { host, caller, asks_roots: Arc::new(AtomicBool::new(false)) }
+    }
+
+    fn session(&self, context: &RequestContext<RoleServer>) -> Result<SessionId, ErrorData> {
+        match &self.caller {
+            Caller::Session(session) => Ok(*session),
+            Caller::Token(doors) => doors.session(context),
+        }
+    }
+
+    fn config(&self, session: SessionId) -> ServerConfig {
+        self.get_info().with_instructions(self.host.instructions(session))
+    }
+
+    /// A call over a stream has its place since it was read. One over HTTP takes it here: requests that each come
+    /// by themselves have no other order.
+    async fn turn(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Turn, ErrorData> {
+        let doors = match &self.caller {
+            Caller::Token(doors) => doors,
+            Caller::Session(_) => {
+                let turn = context.extensions.get::<Turn>().cloned();
+                return turn.ok_or_else(|| ErrorData::internal_error("the call has no place", None));
+            }
+        };
+        let session = doors.session(context)?;
+        let slot = doors.slot().await;
+        let meta = context.meta.0.0.clone();
+        let args = request.arguments.unwrap_or_default();
+        Ok(Turn::arrive(&self.host, session, request.name.to_string(), args, meta, slot))
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let server = Implementation::new("cotenant", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(server)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let session = self.session(&context)?;
+        let version = self.negotiate_initialize(&request)?.protocol_version;
+        let mut client = request;
+        client.protocol_version = version.clone();
+        context.peer.set_peer_info(client);
+        Ok(self.config(session).with_protocol_version(version))
+    }
+
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let session = self.session(&context)?;
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, self.config(session)))
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = self.host.tools(self.session(&context)?);
+        let tools = tools.iter().map(|tool| serde_json::from_value::<Tool>(tool.clone()));
+        let tools = tools.collect::<Result<_, _>>();
+        tools.map(ListToolsResult::with_all_items).map_err(|error| {
+            ErrorData::internal_error(format!("a tool's description has no valid form: {error}"), None)
+        })
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let turn = self.turn(request, &context).await?;
+        match turn.answer(context.ct.cancelled()).await {
+            Some(answer) => Ok(result(answer).into()),
+            // Nobody waits for this answer; rmcp drops it.
+            None => Err(ErrorData::internal_error("cancelled", None)),
+        }
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(if WITH_PARAMS.contains(&request.method.as_str()) {
+            ErrorData::invalid_params(format!("the params of {} have a wrong form", request.method), None)
+        } else {
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("no method {}", request.method), None)
+        })
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.ask_roots(&context).await;
+    }
+
+    async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
+        self.ask_roots(&context).await;
+    }
+}
+
+impl Handler {
+    /// Asks a client of the older revisions for its roots, and passes them on; one question at a time.
+    async fn ask_roots(&self, context: &NotificationContext<RoleServer>) {
+        let Caller::Session(session) = self.caller else { return };
+        let Some(client) = context.peer.peer_info() else { return };
+        if client.capabilities.roots.is_none() || self.asks_roots.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let roots = roots(&context.peer).await;
+        self.asks_roots.store(false, Ordering::Release);
+        if let Some(roots) = roots {
+            self.host.introduce(session, &client.client_info.name, Some(&roots));
+        }
+    }
+}
+
+/// The client's roots; `None` where it does not say.
+#[expect(deprecated, reason = "the revisions that have roots are served, too")]
+async fn roots(client: &Peer<RoleServer>) -> Option<Vec<String>> {
+    let list = client.list_roots().await.ok()?;
+    Some(list.roots.into_iter().map(|root| root.uri).collect())
+}
+
+/// An answer in the protocol's form: one text block.
+fn result(answer: Answer) -> CallToolResult {
+    let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);
+    result.is_error = Some(answer.is_error);
+    result.structured_content = answer.structured;
+    result.meta = (!answer.meta.is_empty()).then_some(MetaObject(answer.meta));
+    result
+}
