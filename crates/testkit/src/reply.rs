@@ -163,12 +163,12 @@ impl Reply {
 
     /// The first call that `next:` spells out: a tool and its arguments.
     pub fn next_call(&self) -> Option<(String, Value)> {
-        let next = self.next();
-        let (at, _) = next.match_indices(" {").next()?;
-        let tool = next[..at].rsplit(|ch: char| !(ch.is_ascii_alphanumeric() || ch == '_')).next()?;
-        let arguments =
-            serde_json::Deserializer::from_str(&next[at + 1..]).into_iter::<Value>().next()?.ok()?;
-        Some((tool.to_owned(), arguments))
+        call_in(self.next())
+    }
+
+    /// The first call that a notice spells out.
+    pub fn noticed_call(&self) -> Option<(String, Value)> {
+        self.notices().into_iter().find_map(call_in)
     }
 
     /// The value of `"name":"…"` in the next step: a retry token, a suggestion.
@@ -178,6 +178,14 @@ impl Reply {
         let found = self.next().split(&key).nth(1).and_then(|rest| rest.split('"').next());
         found.unwrap_or_else(|| panic!("offers no {name}:\n{}", self.text)).to_owned()
     }
+}
+
+/// `TOOL {…}` in a text.
+fn call_in(text: &str) -> Option<(String, Value)> {
+    let (at, _) = text.match_indices(" {").next()?;
+    let tool = text[..at].rsplit(|ch: char| !(ch.is_ascii_alphanumeric() || ch == '_')).next()?;
+    let arguments = serde_json::Deserializer::from_str(&text[at + 1..]).into_iter::<Value>().next()?.ok()?;
+    Some((tool.to_owned(), arguments))
 }
 
 /// The words of a line; a space inside a JSON string does not end one.

@@ -114,6 +114,26 @@ fn the_rest_of_a_capped_answer_is_read_by_its_handle() {
 }
 
 #[test]
+fn a_long_diff_is_kept_behind_a_handle() {
+    let scratch = scratch();
+    let text = (1..=4000).map(|line| format!("line number {line}\n")).collect::<String>();
+    let mut agent = scratch.mcp().start();
+    let change = agent.write("big.txt", &text).ok().get("change");
+    let shown = agent.call("show_change", json!({"change": change}));
+    let handle = shown.ok().get("handle");
+    let matching = agent.call("read_more", json!({"handle": handle, "pattern": "number 399[0-9]"}));
+    assert_eq!(matching.ok().number("matches"), 10, "{}", matching.text);
+    let (mut offset, mut lines) = (Some(0), 0);
+    while let Some(from) = offset {
+        let page = agent.call("read_more", json!({"handle": handle, "offset": from}));
+        lines += page.ok().content().matches("+line number").count();
+        offset = page.fact("next_offset").map(|next| next.parse::<u64>().unwrap());
+        assert!(offset.is_none_or(|next| next > from), "{}", page.text);
+    }
+    assert_eq!(lines, 4000);
+}
+
+#[test]
 fn pages_of_a_file_join_without_a_gap() {
     let scratch = scratch();
     let text = (1..=2500).map(|line| format!("line number {line}\n")).collect::<String>();

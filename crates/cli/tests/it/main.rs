@@ -9,4 +9,5 @@ mod cases;
 mod contract;
 mod flow;
 mod parallel;
+mod permissions;
 mod support;

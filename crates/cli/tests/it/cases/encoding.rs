@@ -135,26 +135,29 @@ fn c019(case: &Case) {
     assert_eq!(case.bytes("ff.txt"), [&before[..odd], b"LAST\n"].concat());
 }
 
-/// Reads are by line; a long line is clipped, and `read_more` goes on where the clip ended.
+/// Reads are by line; a long line is clipped, and a notice spells out the call that shows its rest.
 fn c020(case: &Case) {
-    let line = "🧪".repeat(5000);
+    let line = "🧪".repeat(25_000);
     case.put("long.txt", format!("{line}\nend\n"));
     let mut agent = case.agent();
     agent.read("w.txt").says("A🧪B한C");
-    let read = agent.read("long.txt");
-    read.never_says("\u{fffd}");
-    assert!(read.fact("clipped_lines").is_some(), "{}", read.text);
-    assert!(read.text.len() < line.len(), "the line is not clipped");
+    let mut page = agent.read("long.txt");
+    assert_eq!((page.number("clipped_lines"), page.number("of")), (1, 2));
     let mut whole = String::new();
-    let (handle, mut offset) = (read.get("handle"), Some(0));
-    while let Some(from) = offset {
-        let page = agent.call("read_more", json!({"handle": handle, "offset": from}));
-        page.ok().never_says("\u{fffd}");
-        whole += page.content();
-        offset = page.fact("next_offset").map(|next| next.parse::<u64>().unwrap());
-        assert!(offset.is_none_or(|next| next > from), "{}", page.text);
+    loop {
+        page.never_says("\u{fffd}");
+        let (_, shown) = page.numbered()[0];
+        let Some((text, _)) = shown.split_once("…[") else {
+            whole += shown;
+            break;
+        };
+        assert!(!text.is_empty(), "no way forward: {}", page.text);
+        whole += text;
+        let (tool, arguments) = page.noticed_call().unwrap_or_else(|| panic!("no way on: {}", page.text));
+        page = agent.call(&tool, arguments);
+        page.ok();
     }
-    assert!(whole.contains(&line), "the pages do not give the line back");
+    assert!(whole == line, "the pages do not give the line back");
 }
 
 fn c022(case: &Case) {

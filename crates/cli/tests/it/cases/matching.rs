@@ -73,7 +73,7 @@ fn c032(case: &Case) {
     agent.read("r.txt");
     let edit = json!({"path": "r.txt", "old_text": "ab", "new_text": "abab", "replace_all": true});
     let edited = agent.call("edit_file", edit);
-    assert_eq!(edited.ok().number("count"), 4);
+    assert_eq!(edited.ok().number("replaced"), 4);
 }
 
 fn c033(case: &Case) {
@@ -82,7 +82,7 @@ fn c033(case: &Case) {
     let state = || case.sh("stat -c '%Y %i %z' c.ts").stdout;
     let before = (state(), agent.call("history", json!({})).number("changes"));
     let edits = [("let low = 4;", "let low = 40;"), ("let gone = 3;", "x")];
-    agent.edits("c.ts", &edits).refused("TEXT_NOT_FOUND").says("edit=2");
+    agent.edits("c.ts", &edits).refused("TEXT_NOT_FOUND").says("item=2");
     assert_eq!((state(), agent.call("history", json!({})).number("changes")), before);
 }
 
@@ -91,7 +91,7 @@ fn c035(case: &Case) {
     agent.read("s.ini");
     agent.edits("s.ini", &[("red", "green"), ("green", "blue")]).ok();
     assert_eq!(case.text("s.ini"), "stage = blue\n");
-    agent.edits("s.ini", &[("blue", "a a"), ("a", "z")]).refused("TEXT_AMBIGUOUS").says("edit=2");
+    agent.edits("s.ini", &[("blue", "a a"), ("a", "z")]).refused("TEXT_AMBIGUOUS").says("item=2");
 }
 
 fn c036(case: &Case) {
