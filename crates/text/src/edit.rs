@@ -302,7 +302,8 @@ impl Target<'_> {
     fn exact(&self, spec: &EditSpec<'_>, old: &Needle<'_>, new: &str) -> Result<Option<Step>, EditError> {
         let hits = match (spec.replace_all, spec.line) {
             (_, Some(line)) => self.hits_on(old.lf.as_bytes(), line),
-            _ => self.hits(old.lf.as_bytes()),
+            (true, None) => self.hits(old.lf.as_bytes()),
+            (false, None) => self.with_overlapping(self.hits(old.lf.as_bytes()), old.lf.as_bytes()),
         };
         let hits = self.prefer_sent_breaks(hits, old);
         match hits.len() {
@@ -315,15 +316,28 @@ impl Target<'_> {
             return Err(self.doubt(doubtful));
         }
         let level = hits.iter().map(|hit| self.exactness(hit, old)).max().unwrap_or(Level::Exact);
+        let mut notes: Vec<String> =
+            hits.iter().find_map(|hit| self.indent_note(hit, new)).into_iter().collect();
         let mut patches = Vec::with_capacity(hits.len());
         for hit in hits {
             patches.extend(self.patch(hit, &old.lf, new)?);
         }
-        let mut notes = Vec::new();
         if spec.new.contains("\r\n") && self.form.eol != Eol::Crlf {
             notes.push("new_text has CRLF line breaks; they are stored as the file's own".to_owned());
         }
         Ok(Some(Step { patches, level, notes }))
+    }
+
+    /// Old text with less indent than the file fits inside the file's indent; the further lines of new text then stand too far left.
+    fn indent_note(&self, hit: &Range<usize>, new: &str) -> Option<String> {
+        let line = self.view.line_of(hit.start);
+        let before = &self.view.as_bytes()[self.view.line_range(line)?.start..hit.start];
+        let inside = !before.is_empty() && before.trim_ascii().is_empty();
+        let indented = matches!(self.view.as_bytes().get(hit.start), Some(b' ' | b'\t'));
+        (inside && indented && new.trim_end().contains('\n')).then(|| {
+            let count = before.len();
+            format!("old_text has {count} characters of indent less than line {line}; the lines of new_text after its first were not shifted")
+        })
     }
 
     fn patch(&self, hit: Range<usize>, old: &str, new: &str) -> Result<Option<Patch>, EditError> {
@@ -340,20 +354,20 @@ impl Target<'_> {
         EditError::NotEncodable { item: self.item, ch: bad.ch, encoding: self.form.encoding, line, column }
     }
 
-    /// View ranges of the non-overlapping occurrences; of a single one also an occurrence that overlaps it, because that is ambiguous too.
+    /// View ranges of the occurrences, from left to right without overlap.
     fn hits(&self, old: &[u8]) -> Vec<Range<usize>> {
-        let bytes = self.view.as_bytes();
-        let mut hits: Vec<Range<usize>> = memmem::find_iter(bytes, old)
-            .map(|at| at..at + old.len())
-            .filter(|hit| self.view.raw_range(hit.clone()).is_some())
-            .collect();
+        let all = memmem::find_iter(self.view.as_bytes(), old).map(|at| at..at + old.len());
+        all.filter(|hit| self.view.raw_range(hit.clone()).is_some()).collect()
+    }
+
+    /// A single occurrence with one that overlaps it, if there is: that is ambiguous too.
+    fn with_overlapping(&self, mut hits: Vec<Range<usize>>, old: &[u8]) -> Vec<Range<usize>> {
         if let [only] = hits.as_slice() {
             let from = only.start + 1;
-            let to = (only.end + old.len() - 1).min(bytes.len());
-            if let Some(at) = memmem::find(&bytes[from..to.max(from)], old) {
-                let overlapping = from + at..from + at + old.len();
-                hits.extend(self.view.raw_range(overlapping.clone()).map(|_| overlapping));
-            }
+            let to = (only.end + old.len() - 1).min(self.view.as_bytes().len());
+            let at = self.view.as_bytes().get(from..to).and_then(|part| memmem::find(part, old));
+            let overlapping = at.map(|at| from + at..from + at + old.len());
+            hits.extend(overlapping.filter(|hit| self.view.raw_range(hit.clone()).is_some()));
         }
         hits
     }
