@@ -1,7 +1,7 @@
 //! Questions to the human: each binds to the digest of one plan, is answered once, and keeps its outcome for a while.
 //!
 //! `Pending` → approve → `Landing` → settled; `Pending` → deny → `Denied`. A file that changes under a plan puts a new
-//! plan under the same question ([`Approvals::replan`]), also from `Landing` when the commit found the change.
+//! plan under the same question; from `Landing` only the commit that found the change does so, for its grant is spent.
 
 use std::collections::BTreeMap;
 
@@ -160,13 +160,17 @@ impl Approvals {
         }
     }
 
-    /// Puts a new plan under an open question; the old digest no longer answers it, and an approval of it is void.
-    pub(crate) fn replan(&mut self, id: ApprovalId, plan: Plan) -> bool {
-        let Some(State::Open { question, approved }) = self.0.get_mut(&id) else { return false };
-        question.digest = plan.digest();
-        question.plan = plan;
-        *approved = false;
-        true
+    /// Puts a new plan under a question that is `approved` or not; the old digest no longer answers it.
+    pub(crate) fn replan(&mut self, id: ApprovalId, plan: Plan, was_approved: bool) -> bool {
+        match self.0.get_mut(&id) {
+            Some(State::Open { question, approved }) if *approved == was_approved => {
+                question.digest = plan.digest();
+                question.plan = plan;
+                *approved = false;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// The last word on an open question; the session it belongs to, or `None` where the outcome does not follow from

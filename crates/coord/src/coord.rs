@@ -21,7 +21,7 @@ use crate::work::{LandedFile, Unseen, Work, Works};
 
 /// Sessions, receipts, order, approvals and what is kept, of one workspace.
 ///
-/// Events about a session that is not open change nothing. `now` is on any one scale that never goes back.
+/// Events about a session that is not open change nothing, but for its questions and the counts. `now` is on any one scale that never goes back.
 #[derive(Debug, Default)]
 pub struct Coord {
     sessions: Sessions,
@@ -201,7 +201,8 @@ impl Coord {
 
     /// A change landed, of a session or (`None`) found: other sessions that saw the files hear of it.
     pub fn landed(&mut self, by: Option<SessionId>, change: ChangeId, files: &[LandedFile], now: Millis) {
-        let agent = by.and_then(|id| Some(self.sessions.get(id)?.agent.clone()));
+        // Of a session that has ended, too: what it asked for lands when a human says yes.
+        let agent = by.and_then(|id| Some(self.stats.session(id)?.agent.clone()));
         for file in files {
             if let Some(id) = by.filter(|id| self.sessions.get(*id).is_some()) {
                 self.works.did(id, &file.at, change);
@@ -251,7 +252,11 @@ impl Coord {
 impl Coord {
     /// A call arrived, in the order of the wire; its place.
     pub fn arrive(&mut self, id: SessionId, footprint: Footprint) -> Ticket {
-        self.order.arrive(id, footprint)
+        let ticket = self.order.arrive(id, footprint);
+        if self.sessions.get(id).is_none() {
+            self.order.leave(ticket);
+        }
+        ticket
     }
 
     /// Whether the call may run: no earlier one of its session overlaps it. True also when its session has ended.
@@ -338,10 +343,15 @@ impl Coord {
     }
 
     /// The files under a waiting plan changed and it was planned anew, or a human edited it: the question stands under
-    /// the new digest. Also after an approval whose commit found the files changed: the human is asked again. Whether
-    /// the question was open.
+    /// the new digest. Whether it was waiting; one that lands is left alone, or its plan could land twice.
     pub fn replan(&mut self, id: ApprovalId, plan: Plan) -> bool {
-        self.approvals.replan(id, plan)
+        self.approvals.replan(id, plan, false)
+    }
+
+    /// The commit of an approved plan found its files changed, wrote nothing, and it was planned anew: the human is
+    /// asked again, under the new digest. Only for the commit that consumed the grant. Whether it was landing.
+    pub fn reopen(&mut self, id: ApprovalId, plan: Plan) -> bool {
+        self.approvals.replan(id, plan, true)
     }
 
     /// A reviewer is there: a terminal review or a page's event stream opened.
@@ -378,7 +388,9 @@ fn settled(outcome: &ApprovalOutcome) -> String {
 impl Coord {
     /// Keeps a call for `retry`: 10 minutes, or with a question until 10 minutes after its answer.
     pub fn keep_retry(&mut self, session: SessionId, retry: Retry, now: Millis) -> RetryToken {
-        RetryToken(self.keep.keep_retry(session, retry, now))
+        let id = self.keep.keep_retry(session, retry, now);
+        self.keep_if_open(session);
+        RetryToken(id)
     }
 
     /// The call, if it is this session's and still kept. It stays.
@@ -395,7 +407,9 @@ impl Coord {
         suggestion: Suggestion,
         now: Millis,
     ) -> SuggestionId {
-        SuggestionId(self.keep.keep_suggestion(session, suggestion, now))
+        let id = self.keep.keep_suggestion(session, suggestion, now);
+        self.keep_if_open(session);
+        SuggestionId(id)
     }
 
     /// The proposal, if it is this session's and still kept.
@@ -405,7 +419,16 @@ impl Coord {
 
     /// Keeps a capped answer, for an hour and within 16 MB per session, 64 MB in all; the oldest go first.
     pub fn keep_handle(&mut self, session: SessionId, handle: Handle, now: Millis) -> HandleId {
-        HandleId(self.keep.keep_handle(session, handle, now))
+        let id = self.keep.keep_handle(session, handle, now);
+        self.keep_if_open(session);
+        HandleId(id)
+    }
+
+    /// A call that outlived its session gets its id, but nobody could ever fetch what it names.
+    fn keep_if_open(&mut self, session: SessionId) {
+        if self.sessions.get(session).is_none() {
+            self.keep.end(session);
+        }
     }
 
     /// The answer, if it is this session's and still kept.

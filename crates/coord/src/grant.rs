@@ -20,6 +20,19 @@ pub enum Approver {
 
 /// Permission to commit one plan, once. It cannot be made outside this crate and cannot be copied; committing takes
 /// it by value.
+///
+/// ```compile_fail,E0451
+/// # fn forge(plan: cotenant_model::Plan) -> cotenant_coord::Grant {
+/// let (digest, approver) = (plan.digest(), cotenant_coord::Approver::Policy);
+/// cotenant_coord::Grant { plan, digest, tokens: Vec::new(), approver }
+/// # }
+/// ```
+///
+/// ```compile_fail,E0599
+/// # fn twice(grant: &cotenant_coord::Grant) -> cotenant_coord::Grant {
+/// grant.clone()
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "a grant that is dropped is a plan that never lands"]
 pub struct Grant {

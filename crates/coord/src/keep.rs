@@ -47,8 +47,8 @@ pub(crate) trait Weight {
     fn weight(&self) -> usize;
 }
 
-/// What an entry costs besides its bytes, so that empty ones are bounded, too.
-const OVERHEAD: usize = 256;
+/// What an entry counts besides its bytes, so that the number of small ones is bounded, too.
+const OVERHEAD: usize = 4096;
 
 impl Weight for Retry {
     fn weight(&self) -> usize {

@@ -34,5 +34,5 @@ pub use sessions::{IDLE_MS, NewSession, Session};
 pub use staleness::{EditDecision, OverwriteDecision, decide_edit, decide_overwrite};
 pub use stats::{SessionTally, Signature, Tally, Totals};
 pub use tries::REGION_AT;
-pub use verdict::{ApprovalRules, JudgeFacts, Verdict, generated, judge, protected};
+pub use verdict::{ApprovalRules, JudgeFacts, Verdict, generated, judge, protected, read_only};
 pub use work::{LandedFile, Unseen, Work};

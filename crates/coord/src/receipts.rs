@@ -199,7 +199,7 @@ fn drop_oldest(receipts: &mut BTreeMap<WsPath, Receipt>) {
     let mut times: Vec<Millis> = receipts.values().map(|receipt| receipt.at).collect();
     times.sort_unstable();
     let mut left = receipts.len() / 4;
-    let limit = times[left];
+    let limit = times.get(left.saturating_sub(1)).copied().unwrap_or_default();
     receipts.retain(|_, receipt| {
         let goes = left > 0 && receipt.at <= limit;
         left -= usize::from(goes);

@@ -48,7 +48,7 @@ pub fn decide_edit(
                 return EditDecision::Changed;
             }
             let now = LineMap { regions: regions.to_vec(), total_lines: None, known: false }.carry(ranges);
-            EditDecision::Go { unseen: !whole && unseen(&now, spans), stale_regions: !regions.is_empty() }
+            EditDecision::Go { unseen: !whole && unseen(&now, spans), stale_regions: true }
         }
     }
 }

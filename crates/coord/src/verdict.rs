@@ -169,15 +169,17 @@ fn refuse_read_only(plan: &Plan, facts: &JudgeFacts<'_>) -> Option<Refusal> {
         return Some(generated(&facts.folders.show(&op.at), hit));
     }
     let op = plan.ops.iter().find(|op| facts.read_only.contains(&op.at.folder))?;
-    let folder = facts.folders.name(op.at.folder);
+    Some(read_only(&facts.folders.show(&op.at), facts.folders.name(op.at.folder)))
+}
+
+/// `PATH_READ_ONLY` in a folder that is allowed for reading only.
+pub fn read_only(path: &str, folder: &str) -> Refusal {
     let why = format!("The folder {folder:?} is allowed for reading only; nothing was written.");
-    Some(
-        Refusal::new(Code::PathReadOnly, why)
-            .fact("path", facts.folders.show(&op.at))
-            .fact("class", "folder")
-            .fact("rule", "access = \"read\"")
-            .next("write below the root, or ask the user to allow writing there"),
-    )
+    Refusal::new(Code::PathReadOnly, why)
+        .fact("path", path)
+        .fact("class", "folder")
+        .fact("rule", "access = \"read\"")
+        .next("write below the root, or ask the user to allow writing there")
 }
 
 fn refuse_rule(plan: &Plan, facts: &JudgeFacts<'_>) -> Option<Refusal> {
