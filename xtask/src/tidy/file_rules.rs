@@ -1,7 +1,7 @@
 //! The rules that look at one file at a time.
 
 use super::Finding;
-use super::scan::{Kind, Named, Source};
+use super::scan::{Kind, Named, Source, Token};
 
 const FUNCTION_LINES: usize = 70;
 const FILE_LINES: usize = 800;
@@ -207,17 +207,33 @@ fn unsafety(source: &Source, findings: &mut Vec<Finding>) {
     }
 }
 
+/// A test may be ignored only if another one of its file runs it by name, in surroundings of its own making.
 fn ignored(source: &Source, findings: &mut Vec<Finding>) {
     for (at, token) in source.tokens.iter().enumerate() {
-        let attribute = token.text == "#" && source.is(at + 1, "[");
+        if token.text != "#" || !source.is(at + 1, "[") {
+            continue;
+        }
+        let close = source.close_of(at + 1);
+        let conditional = source.is(at + 2, "cfg_attr");
         let ignores = source.is(at + 2, "ignore")
-            || (source.is(at + 2, "cfg_attr")
-                && source.tokens[at + 2..source.close_of(at + 1)].iter().any(|token| token.text == "ignore"));
-        if attribute && ignores {
+            || (conditional && source.tokens[at + 2..close].iter().any(|token| token.text == "ignore"));
+        if ignores && !run_by_name(source, close) {
             let what = "an ignored test tests nothing: let it run, put it under COTENANT_LONG, or remove it";
             findings.push(found(source, token.line, "ignored", what));
         }
     }
+}
+
+/// The function after the attribute that ends at `close` is named by a string of the file, as `test` or `module::test`.
+fn run_by_name(source: &Source, close: usize) -> bool {
+    let name =
+        (close..source.tokens.len()).find(|at| source.is(*at, "fn")).and_then(|at| source.tokens.get(at + 1));
+    let Some(name) = name else { return false };
+    let names = |token: &Token| {
+        let said = token.text.trim_matches('"');
+        token.kind == Kind::Literal && said.rsplit("::").next() == Some(&name.text)
+    };
+    source.tokens.iter().any(names)
 }
 
 #[cfg(test)]
@@ -401,6 +417,10 @@ mod tests {
                 assert_eq!(broken(path, text), [("ignored", 2)], "{path}: {text}");
             }
         }
+        let run = "fn b() { alone(\"a::inside\") }\n#[ignore = \"run by b\"]\nfn inside() {}";
+        assert_eq!(broken("crates/tree/tests/it/a.rs", run), []);
+        let not_run = "fn b() { alone(\"a::outside\") }\n#[ignore = \"run by inside\"]\nfn inside() {}";
+        assert_eq!(broken("crates/tree/tests/it/a.rs", not_run), [("ignored", 3)]);
         assert_eq!(
             broken(
                 "crates/tree/src/a.rs",

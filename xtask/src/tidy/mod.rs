@@ -25,7 +25,7 @@ pub(crate) const RULES: &[(&str, &str)] = &[
     ("unsafe", "unsafe only in a sys module"),
     ("length", "a function has at most 70 lines, a file 800"),
     ("header", "a file opens with a //! line"),
-    ("ignored", "no test is ignored"),
+    ("ignored", "no test is ignored, unless another one runs it by name"),
     ("binaries", "one test binary per crate"),
     ("locked", "a ceiling on locked packages"),
     ("ratio", "test lines at least equal to product lines"),
