@@ -1,99 +1,132 @@
 //! The writing half of the ledger. Only `engine` may name this module.
 
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
 
-use cotenant_model::{Change, ChangeId, Digest, Millis, Outcome};
+use cotenant_model::{Change, ChangeId, ChangeKind, Digest, Durability, Millis, Outcome};
 
-use crate::{Idempotency, Intent, Ledger, LedgerError};
+use crate::blobs::Image;
+use crate::journal::Draft;
+use crate::writer::Job;
+use crate::{INLINE_MAX, Idempotency, Intent, Ledger, LedgerError, space};
 
 /// An intent on its way to the disk.
 #[must_use = "an intent is durable only once its ticket was waited for"]
 #[derive(Debug)]
-pub struct Ticket(pub(crate) Result<(), LedgerError>);
+pub struct Ticket(Result<Receiver<Result<(), LedgerError>>, LedgerError>);
 
 impl Ticket {
     /// Waits until the intent is durable, as far as the ledger's durability goes. On an error nothing of it stands in
-    /// the ledger, and nothing may be written.
+    /// the ledger, and nothing may be written. The one exception is [`LedgerError::Failed`]: then the intent may stand
+    /// there, and recovery after [`Ledger::reopen`] will find that nothing of it happened.
     pub fn wait(self) -> Result<(), LedgerError> {
-        self.0
+        self.0?.recv().unwrap_or_else(|_| Err(Ledger::gone()))
     }
 }
 
-/// The id for a change that is about to be intended. Ids rise and are never used twice.
+/// The id for a change that is about to be intended. Ids rise; one that was intended is never given again.
 pub fn next_change(ledger: &Ledger) -> ChangeId {
-    let _ = ledger;
-    ChangeId(1)
+    ChangeId(ledger.inner.next_change.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Queues an intent. All intents that wait when the writer is free become durable with one flush.
+/// Queues an intent. All intents that wait when the writer is free become durable with one flush. Refused where the
+/// disk would not hold it and 16 MiB besides (R14).
 pub fn intend(ledger: &Ledger, intent: Intent) -> Ticket {
-    let _ = (ledger, intent);
-    Ticket(Ok(()))
+    let inline = intent.paths.iter().filter_map(|path| path.inline_pre.as_ref()).map(Vec::len).sum::<usize>();
+    let bytes = (inline + intent.paths.len() * 1024) as u64;
+    let room = space::room(&ledger.inner.shared.dir, bytes);
+    Ticket(room.map(|()| ledger.ask(Job::Intend(Box::new(intent)))))
 }
 
 /// Notes that the directory of the intent's path `index` was made and has inode `ino`. Not waited for; order is kept.
 pub fn note_made_dir(ledger: &Ledger, change: ChangeId, index: usize, ino: u64) {
-    let _ = (ledger, change, index, ino);
+    ledger.tell(Job::MadeDir { change, index, ino });
 }
 
 /// Ends an intent: it becomes a change in history, and `answer` is kept under its idempotency key. Not waited for;
-/// order is kept.
+/// order is kept. An intent that is not there, or ended before, stays as it is.
 pub fn seal(ledger: &Ledger, change: ChangeId, outcome: Outcome, answer: Option<Vec<u8>>) {
-    let _ = (ledger, change, outcome, answer);
+    ledger.tell(Job::Seal { change, outcome, answer });
 }
 
-/// Waits until everything queued before is in the database (not necessarily synced).
+/// Waits until everything queued before, the journal too, is in the database (not necessarily synced).
 pub fn flush(ledger: &Ledger) -> Result<(), LedgerError> {
-    let _ = ledger;
-    Ok(())
+    ledger.run(Job::Flush)
 }
 
-/// Records a foreign write that was found; its id is given by the ledger, the one in `change` is not used. Its images
-/// should be stored before.
+/// Records a foreign write that was found, durably; its id is given by the ledger, the one in `change` is not used.
+/// Its images should be stored before. `Open` counts as `Sealed`.
 pub fn observe(ledger: &Ledger, change: Change) -> Result<ChangeId, LedgerError> {
-    let _ = ledger;
-    Ok(change.id)
+    let id = next_change(ledger);
+    let outcome = if change.outcome == Outcome::Open { Outcome::Sealed } else { change.outcome };
+    let change = Change { id, outcome, kind: ChangeKind::Observed, ..change };
+    ledger.run(Job::Observe(Box::new(change)))?;
+    Ok(id)
 }
 
-/// Stores an image. Not synced: see [`sync_blobs`].
+/// Stores an image. Readable at once, not synced: see [`sync_blobs`].
 pub fn store(ledger: &Ledger, bytes: &[u8]) -> Result<Digest, LedgerError> {
-    let _ = ledger;
-    Ok(Digest::of(bytes))
+    let digest = Digest::of(bytes);
+    if bytes.len() <= INLINE_MAX {
+        ledger.run(Job::Image { digest, bytes: bytes.to_vec() })?;
+    } else {
+        ledger.trusted()?;
+        ledger.watched(ledger.inner.blobs.write(digest, bytes))?;
+    }
+    Ok(digest)
 }
 
 /// Stores the content of an open regular file, from its beginning, whatever the descriptor's offset. Not synced.
 pub fn store_file(ledger: &Ledger, file: BorrowedFd<'_>) -> Result<Digest, LedgerError> {
-    let _ = (ledger, file);
-    Ok(Digest::of(b""))
+    ledger.trusted()?;
+    match ledger.watched(ledger.inner.blobs.copy(file))? {
+        Image::Filed(digest) => Ok(digest),
+        Image::Small(bytes) => store(ledger, &bytes),
+    }
 }
 
 /// Takes the displaced inode `name` in `dir` into the store as `expected`: by a rename where both lie on one mount and
-/// it has no other name, else by a copy. The digest is verified whenever the image is read. Afterwards the name may
-/// or may not be there: the caller unlinks what is left of it, once [`sync_blobs`] returned. Not synced.
+/// it has no other name, else by a copy. The digest of what is copied is verified now ([`LedgerError::Corrupt`] where
+/// someone wrote into it), the digest of what is renamed whenever it is read. Afterwards the name may or may not be
+/// there: the caller unlinks what is left of it, once [`sync_blobs`] returned. Not synced.
 pub fn adopt(ledger: &Ledger, dir: BorrowedFd<'_>, name: &[u8], expected: Digest) -> Result<(), LedgerError> {
-    let _ = (ledger, dir, name, expected);
-    Ok(())
+    ledger.trusted()?;
+    match ledger.watched(ledger.inner.blobs.adopt(dir, name, expected))? {
+        Image::Filed(_) => Ok(()),
+        Image::Small(bytes) => store(ledger, &bytes).map(drop),
+    }
 }
 
-/// Whether the image is in the store. Take a pin before relying on it, or retention may remove it meanwhile.
+/// Whether the image is in the store. [Pin](Ledger::pin) it before, or retention may remove it right after.
 pub fn has(ledger: &Ledger, digest: Digest) -> bool {
-    let _ = (ledger, digest);
-    false
+    ledger.inner.blobs.has(digest) || ledger.inline(digest).is_ok_and(|image| image.is_some())
 }
 
 /// Makes stored images durable. At durability `fast` there is nothing to do.
 pub fn sync_blobs(ledger: &Ledger, digests: &[Digest]) -> Result<(), LedgerError> {
-    let _ = (ledger, digests);
-    Ok(())
+    ledger.trusted()?;
+    let (files, small): (Vec<Digest>, Vec<Digest>) =
+        digests.iter().partition(|digest| ledger.inner.blobs.has(**digest));
+    for digest in &small {
+        ledger.inline(*digest)?.ok_or(LedgerError::Missing(*digest))?;
+    }
+    if ledger.durability() == Durability::Fast {
+        return Ok(());
+    }
+    if !files.is_empty() {
+        ledger.watched(ledger.inner.blobs.sync(&files))?;
+    }
+    if small.is_empty() { Ok(()) } else { ledger.run(Job::Barrier) }
 }
 
-/// Keeps an answer that came without a change (a final refusal) under its key. Not waited for.
+/// Keeps an answer that came without a change (a final refusal) under its key, as of `now`. Not waited for.
 pub fn remember(ledger: &Ledger, key: &Idempotency, answer: &[u8], now: Millis) {
-    let _ = (ledger, key, answer, now);
+    ledger.tell(Job::Remember { key: key.clone(), answer: answer.to_vec(), time: now });
 }
 
 /// Appends to the journal: `body` is opaque, secrets in it are masked, each entry's hash covers the one before. Not
-/// waited for, written after all that is waited for.
+/// waited for, and written after all that is waited for.
 pub fn journal(ledger: &Ledger, time: Millis, kind: &str, body: &[u8]) {
-    let _ = (ledger, time, kind, body);
+    ledger.tell(Job::Journal(Draft { time, kind: kind.to_owned(), body: body.to_vec() }));
 }

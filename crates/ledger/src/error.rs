@@ -1,5 +1,6 @@
 //! What can go wrong in the ledger, and how it is told to a caller.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -45,6 +46,9 @@ pub enum LedgerError {
     /// The database answered with an error on a read.
     #[error("the ledger's database: {0}")]
     Database(Arc<str>),
+    /// An image that should be stored is not.
+    #[error("the image {0} is not in the store")]
+    Missing(Digest),
     /// A stored image does not have the digest it is stored under.
     #[error("the stored image {0} is damaged")]
     Corrupt(Digest),
@@ -58,35 +62,46 @@ impl LedgerError {
             _ => Code::IoError,
         };
         let next = match self {
-            LedgerError::OutOfSpace => "free space on the disk that holds cotenant's state folder, then repeat the call",
+            LedgerError::OutOfSpace => {
+                "free space on the disk that holds cotenant's state folder, then repeat the call"
+            }
             LedgerError::Locked(_) => "stop the other cotenant process of this workspace",
             LedgerError::Unsuitable { .. } => "set state_dir in cotenant.toml to a folder on a local disk",
-            LedgerError::Newer { .. } => "use the version of cotenant that wrote this state folder, or a later one",
-            LedgerError::Failed(_) => "repeat the call; if it is refused again, check the disk of cotenant's state folder",
+            LedgerError::Newer { .. } => {
+                "use the version of cotenant that wrote this state folder, or a later one"
+            }
+            LedgerError::Failed(_) => {
+                "repeat the call; if it is refused again, check the disk of cotenant's state folder"
+            }
             LedgerError::Io { .. } | LedgerError::Database(_) => "check the disk of cotenant's state folder",
-            LedgerError::Corrupt(_) => "the image cannot be restored; check the disk of cotenant's state folder",
+            LedgerError::Missing(_) | LedgerError::Corrupt(_) => {
+                "the image cannot be restored; check the disk of cotenant's state folder"
+            }
         };
-        Refusal::new(code, format!("The ledger could not be used: {self}. No file was changed."))
-            .fact("what", "ledger")
-            .next(next)
+        Refusal::new(code, format!("The ledger could not be used: {self}.")).fact("what", "ledger").next(next)
     }
 
-    /// An I/O error on `path`; a full disk is told as such.
+    /// An I/O error on `path`. A full disk is told as such; a disk that reports damage ends all trust (R13).
     pub(crate) fn io(what: &str, path: &Path, error: impl Into<std::io::Error>) -> LedgerError {
         let error: std::io::Error = error.into();
+        let what = format!("{what} {}", path.display());
         match error.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => LedgerError::OutOfSpace,
-            _ => LedgerError::Io {
-                what: format!("{what} {}", path.display()).into(),
-                error: error.to_string().into(),
-            },
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => LedgerError::OutOfSpace,
+            _ if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => {
+                LedgerError::Failed(format!("{what}: {error}").into())
+            }
+            _ => LedgerError::Io { what: what.into(), error: error.to_string().into() },
         }
     }
 }
 
 impl From<rusqlite::Error> for LedgerError {
     fn from(error: rusqlite::Error) -> LedgerError {
-        if is_full(&error) { LedgerError::OutOfSpace } else { LedgerError::Database(error.to_string().into()) }
+        if is_full(&error) {
+            LedgerError::OutOfSpace
+        } else {
+            LedgerError::Database(error.to_string().into())
+        }
     }
 }
 

@@ -1,0 +1,206 @@
+//! Reading history: changes by id, path, agent, session, turn and time, newest first.
+
+use cotenant_model::{Change, ChangeId, Millis, Outcome, RelPath, SessionId, WsPath};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params, params_from_iter};
+
+use crate::{Ledger, LedgerError, rows};
+
+type Sql<T> = rusqlite::Result<T>;
+
+/// Which changes to list.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    /// On this path; a directory covers all below. `None`: everywhere.
+    pub path: Option<WsPath>,
+    /// By this agent.
+    pub agent: Option<String>,
+    /// In this session.
+    pub session: Option<SessionId>,
+    /// In this turn (of `session`, as turns are counted by session).
+    pub turn: Option<u32>,
+    /// From here on.
+    pub since: Option<Since>,
+    /// Also those that were aborted, of which nothing stands.
+    pub aborted: bool,
+    /// At most so many; 0 for no limit.
+    pub limit: usize,
+}
+
+/// Where a listing ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// After this change, itself left out.
+    Change(ChangeId),
+    /// At or after this time, wall clock.
+    Time(Millis),
+}
+
+impl Query {
+    /// Whether a change is meant.
+    pub fn admits(&self, change: &Change) -> bool {
+        let wanted =
+            |wanted: &Option<String>, is: Option<&str>| wanted.as_deref().is_none_or(|want| is == Some(want));
+        wanted(&self.agent, change.agent.as_deref())
+            && self.session.is_none_or(|session| change.session == Some(session))
+            && self.turn.is_none_or(|turn| change.turn == turn)
+            && (self.aborted || change.outcome != Outcome::Aborted)
+            && match self.since {
+                None => true,
+                Some(Since::Change(id)) => change.id > id,
+                Some(Since::Time(time)) => change.time >= time,
+            }
+            && self.path.as_ref().is_none_or(|path| change.files.iter().any(|file| file.at.is_within(path)))
+    }
+}
+
+impl Ledger {
+    /// A change; an unsealed one has the outcome `Open`.
+    pub fn change(&self, id: ChangeId) -> Result<Option<Change>, LedgerError> {
+        self.settle();
+        self.read(|conn| {
+            let sealed = one(conn, id.0)?;
+            if sealed.is_some() {
+                return Ok(sealed);
+            }
+            Ok(rows::open_changes(conn)?.into_iter().find(|change| change.id == id))
+        })
+    }
+
+    /// Changes, newest first; unsealed ones among them.
+    pub fn history(&self, query: &Query) -> Result<Vec<Change>, LedgerError> {
+        self.settle();
+        self.read(|conn| {
+            let mut found: Vec<Change> = rows::open_changes(conn)?;
+            found.retain(|change| query.admits(change));
+            for id in sealed(conn, query)? {
+                found.extend(one(conn, id)?);
+            }
+            found.sort_by_key(|change| std::cmp::Reverse(change.id));
+            found.truncate(limit(query));
+            Ok(found)
+        })
+    }
+
+    /// The newest change of exactly this path of which something stands (sealed or overtaken); `None` also where the
+    /// ledger cannot be read.
+    pub fn newest(&self, at: &WsPath) -> Option<Change> {
+        self.settle();
+        let newest = self.read(|conn| {
+            let id: Option<u64> = conn
+                .prepare_cached(
+                    "SELECT c.id FROM path p JOIN file f ON f.path = p.id CROSS JOIN change c ON c.id = f.change \
+                     WHERE p.folder = ?1 AND p.bytes = ?2 AND c.outcome IN (?3, ?4) ORDER BY f.change DESC LIMIT 1",
+                )?
+                .query_map(
+                    params![
+                        at.folder.0,
+                        at.path.as_bytes(),
+                        rows::outcome(Outcome::Sealed),
+                        rows::outcome(Outcome::Overtaken)
+                    ],
+                    |row| row.get::<_, i64>(0).map(i64::cast_unsigned),
+                )?
+                .next()
+                .transpose()?;
+            id.map_or(Ok(None), |id| one(conn, id))
+        });
+        newest.ok().flatten()
+    }
+}
+
+fn limit(query: &Query) -> usize {
+    if query.limit == 0 { usize::MAX } else { query.limit }
+}
+
+fn one(conn: &Connection, id: u64) -> Sql<Option<Change>> {
+    let sql = format!("SELECT {}, outcome FROM change WHERE id = ?1", rows::CHANGE);
+    let change =
+        conn.prepare_cached(&sql)?.query_map([id.cast_signed()], rows::change)?.next().transpose()?;
+    change
+        .map(|mut change| {
+            change.files = rows::files(conn, change.id)?;
+            Ok(change)
+        })
+        .transpose()
+}
+
+/// The ids of sealed changes, newest first.
+fn sealed(conn: &Connection, query: &Query) -> Sql<Vec<u64>> {
+    let (source, mut values) = match &query.path {
+        None => (Source::All, Vec::new()),
+        Some(path) => source(conn, path)?,
+    };
+    let mut wanted = String::new();
+    let mut want = |sql: &str, value: Value| {
+        values.push(value);
+        wanted.push_str(&sql.replace('?', &format!("?{}", values.len())));
+    };
+    if let Some(agent) = &query.agent {
+        want(" AND c.agent = ?", agent.clone().into());
+    }
+    if let Some(session) = query.session {
+        want(" AND c.session = ?", session.0.cast_signed().into());
+    }
+    if let Some(turn) = query.turn {
+        want(" AND c.turn = ?", turn.into());
+    }
+    if !query.aborted {
+        want(" AND c.outcome <> ?", rows::outcome(Outcome::Aborted).into());
+    }
+    match query.since {
+        None => {}
+        Some(Since::Change(id)) => want(" AND c.id > ?", id.0.cast_signed().into()),
+        Some(Since::Time(time)) => want(" AND c.time >= ?", time.0.cast_signed().into()),
+    }
+    want(" ORDER BY 1 DESC LIMIT ?", i64::try_from(limit(query)).unwrap_or(i64::MAX).into());
+    let sql = match source {
+        Source::All => format!("SELECT c.id FROM change c WHERE 1{wanted}"),
+        Source::Folder => format!(
+            "SELECT c.id FROM change c WHERE EXISTS (SELECT 1 FROM file f JOIN path p ON p.id = f.path \
+             WHERE f.change = c.id AND p.folder = ?1){wanted}"
+        ),
+        // One path has its changes in order in the index, so that the newest few are found without the rest.
+        Source::Single => format!(
+            "SELECT DISTINCT f.change FROM file f CROSS JOIN change c ON c.id = f.change WHERE f.path = ?1{wanted}"
+        ),
+        Source::Below => format!(
+            "SELECT DISTINCT f.change FROM path p CROSS JOIN file f ON f.path = p.id \
+             CROSS JOIN change c ON c.id = f.change WHERE {BELOW}{wanted}"
+        ),
+    };
+    conn.prepare_cached(&sql)?
+        .query_map(params_from_iter(values), |row| row.get::<_, i64>(0).map(i64::cast_unsigned))?
+        .collect()
+}
+
+/// Where the changes of a path are looked up.
+enum Source {
+    All,
+    /// A whole folder.
+    Folder,
+    /// One path, by its number.
+    Single,
+    /// A path and what lies below it.
+    Below,
+}
+
+const BELOW: &str = "p.folder = ?1 AND (p.bytes = ?2 OR (p.bytes > ?3 AND p.bytes < ?4))";
+
+fn source(conn: &Connection, at: &WsPath) -> Sql<(Source, Vec<Value>)> {
+    if at.path == RelPath::root() {
+        return Ok((Source::Folder, vec![at.folder.0.into()]));
+    }
+    let end = |byte: u8| [at.path.as_bytes(), &[byte]].concat();
+    // `0` follows `/`: what lies between them are the names below.
+    let values: Vec<Value> =
+        vec![at.folder.0.into(), at.path.as_bytes().to_vec().into(), end(b'/').into(), end(b'0').into()];
+    let numbers: Vec<i64> = conn
+        .prepare_cached(&format!("SELECT p.id FROM path p WHERE {BELOW} LIMIT 2"))?
+        .query_map(params_from_iter(values.iter()), |row| row.get(0))?
+        .collect::<Sql<_>>()?;
+    match numbers[..] {
+        [number] => Ok((Source::Single, vec![number.into()])),
+        _ => Ok((Source::Below, values)),
+    }
+}

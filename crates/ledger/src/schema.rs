@@ -1,0 +1,116 @@
+//! The database: its tables, how it is made, brought up to date and connected to.
+//!
+//! An intent is written to three small tables without indexes, so that what a caller waits for is a page or two. The
+//! seal, which nobody waits for, moves it from there into history and pays for the indexes.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::{LedgerError, space};
+
+/// The steps from an empty database to the present schema; `user_version` counts how many were taken. Steps are only
+/// ever added.
+const MIGRATIONS: &[&str] = &["
+    -- Numbers that only rise, by kind: all below `value` are spent.
+    CREATE TABLE counter (kind TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+
+    -- Unsealed intents.
+    CREATE TABLE intent (
+        id INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind INTEGER NOT NULL, agent TEXT, session INTEGER, task TEXT,
+        turn INTEGER NOT NULL, tool TEXT NOT NULL, undoes INTEGER,
+        key_agent TEXT, key_tool TEXT, key TEXT, key_args BLOB);
+    CREATE TABLE intent_file (
+        intent INTEGER, seq INTEGER, folder INTEGER NOT NULL, path BLOB NOT NULL, op INTEGER NOT NULL, pre BLOB,
+        post BLOB, mode INTEGER NOT NULL, PRIMARY KEY (intent, seq)) WITHOUT ROWID;
+    CREATE TABLE intent_path (
+        intent INTEGER, seq INTEGER, folder INTEGER NOT NULL, path BLOB NOT NULL, op INTEGER NOT NULL,
+        dev INTEGER NOT NULL, ino INTEGER NOT NULL, mount INTEGER NOT NULL, temp TEXT NOT NULL, pre BLOB, post BLOB,
+        pre_mode INTEGER NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL, inline_pre BLOB, made_ino INTEGER,
+        PRIMARY KEY (intent, seq)) WITHOUT ROWID;
+
+    -- History. Paths and images are named once and then by number.
+    CREATE TABLE path (id INTEGER PRIMARY KEY, folder INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE (folder, bytes));
+    -- `bytes` is null where the image is a file of its own, or gone. `idle`: when retention first found that no
+    -- change names it.
+    CREATE TABLE image (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, idle INTEGER, bytes BLOB);
+    -- `expired`: when retention removed its images.
+    CREATE TABLE change (
+        id INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind INTEGER NOT NULL, outcome INTEGER NOT NULL, agent TEXT,
+        session INTEGER, task TEXT, turn INTEGER NOT NULL, tool TEXT NOT NULL, undoes INTEGER, expired INTEGER);
+    CREATE INDEX change_agent ON change (agent) WHERE agent IS NOT NULL;
+    CREATE INDEX change_session ON change (session, turn) WHERE session IS NOT NULL;
+    CREATE TABLE file (
+        change INTEGER, seq INTEGER, path INTEGER NOT NULL, op INTEGER NOT NULL, pre INTEGER, post INTEGER,
+        mode INTEGER NOT NULL, PRIMARY KEY (change, seq)) WITHOUT ROWID;
+    CREATE INDEX file_path ON file (path, change);
+
+    -- Answers by idempotency key.
+    CREATE TABLE answer (
+        agent TEXT, tool TEXT, key TEXT, args BLOB NOT NULL, answer BLOB, change INTEGER, time INTEGER NOT NULL,
+        PRIMARY KEY (agent, tool, key)) WITHOUT ROWID;
+
+    CREATE TABLE journal (
+        seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL, hash BLOB NOT NULL);
+"];
+
+/// Makes sure that `dir/ledger.db` exists. A new one is made complete and durable under another name first, so that a
+/// crash leaves either none or a whole one.
+pub(crate) fn ensure(dir: &Path) -> Result<(), LedgerError> {
+    let database = dir.join("ledger.db");
+    if database.exists() {
+        return Ok(());
+    }
+    // The log of a database that is gone would be replayed into the new one.
+    for stale in ["ledger.db-wal", "ledger.db-shm", "ledger.new"] {
+        match fs::remove_file(dir.join(stale)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(LedgerError::io("remove", &dir.join(stale), error));
+            }
+            _ => {}
+        }
+    }
+    let new = dir.join("ledger.new");
+    // SQLite gives a file's log and index the mode of the file.
+    space::private(&new).map_err(|error| LedgerError::io("make", &new, error))?;
+    let mut conn = Connection::open(&new)?;
+    conn.execute_batch("PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY;")?;
+    migrate(&mut conn)?;
+    conn.execute_batch("PRAGMA journal_mode=WAL;")?;
+    conn.close().map_err(|(_, error)| LedgerError::from(error))?;
+    let sync = |path: &Path| File::open(path).and_then(|file| file.sync_all());
+    sync(&new).map_err(|error| LedgerError::io("sync", &new, error))?;
+    fs::rename(&new, &database).map_err(|error| LedgerError::io("rename", &new, error))?;
+    sync(dir).map_err(|error| LedgerError::io("sync", dir, error))
+}
+
+/// Brings the database to the present schema.
+pub(crate) fn migrate(conn: &mut Connection) -> Result<(), LedgerError> {
+    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    let found: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > known {
+        return Err(LedgerError::Newer { found, known });
+    }
+    if found == known {
+        return Ok(());
+    }
+    let step = conn.transaction()?;
+    for sql in &MIGRATIONS[found as usize..] {
+        step.execute_batch(sql)?;
+    }
+    step.pragma_update(None, "user_version", known)?;
+    step.commit()?;
+    Ok(())
+}
+
+/// A connection with a page cache of at most `cache_kib`. Checkpoints are never run by it unasked.
+pub(crate) fn connect(dir: &Path, cache_kib: u32) -> Result<Connection, LedgerError> {
+    let conn = Connection::open(dir.join("ledger.db"))?;
+    conn.execute_batch(&format!(
+        "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0; PRAGMA temp_store=MEMORY; \
+         PRAGMA cache_size=-{cache_kib};"
+    ))?;
+    conn.set_prepared_statement_cache_capacity(64);
+    Ok(conn)
+}

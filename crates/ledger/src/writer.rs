@@ -1,0 +1,302 @@
+//! The one thread that writes to the database. It takes all that waits in its queue and commits it as one transaction,
+//! so that many sessions share one flush (R2); the journal comes after, where nobody waits for it.
+//!
+//! On a full disk, what is new is refused and what ends an intent is written with the reserve's help (R14). On any
+//! other failure nothing is written any more until the ledger is reopened (R13).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use cotenant_model::{Change, ChangeId, Digest, Durability, Millis, Outcome};
+use rusqlite::Connection;
+
+use crate::journal::{Chain, Draft};
+use crate::keeper::Shared;
+use crate::{Idempotency, Intent, LedgerError, rows};
+
+/// Journal entries written in one transaction, so that an intent that arrives meanwhile waits a millisecond at most.
+const JOURNAL_BATCH: usize = 64;
+/// What the journal may hold back in memory while the disk is full, in bytes of bodies.
+const JOURNAL_BACKLOG: usize = 1 << 20;
+
+/// Where an answer goes.
+pub(crate) type Reply = SyncSender<Result<(), LedgerError>>;
+
+/// Something to write.
+#[derive(Debug)]
+pub(crate) enum Job {
+    Intend(Box<Intent>),
+    Observe(Box<Change>),
+    MadeDir {
+        change: ChangeId,
+        index: usize,
+        ino: u64,
+    },
+    Seal {
+        change: ChangeId,
+        outcome: Outcome,
+        answer: Option<Vec<u8>>,
+    },
+    Remember {
+        key: Idempotency,
+        answer: Vec<u8>,
+        time: Millis,
+    },
+    Image {
+        digest: Digest,
+        bytes: Vec<u8>,
+    },
+    Counter {
+        kind: Arc<str>,
+        value: u64,
+    },
+    Expire {
+        changes: Vec<ChangeId>,
+        now: Millis,
+        answers_before: Millis,
+    },
+    Forget {
+        images: Vec<Digest>,
+        idle: Vec<Digest>,
+        now: Millis,
+    },
+    /// Makes all that was written before durable.
+    Barrier,
+    Journal(Draft),
+    Flush,
+}
+
+/// A job and who waits for it.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub(crate) job: Job,
+    pub(crate) reply: Option<Reply>,
+}
+
+impl Queued {
+    fn answer(self, result: Result<(), LedgerError>) {
+        // A caller that went away needs no answer.
+        if let Some(reply) = self.reply {
+            let _ = reply.send(result);
+        }
+    }
+}
+
+impl Job {
+    /// Whether it must be on the disk before its answer.
+    fn synced(&self) -> bool {
+        matches!(self, Job::Intend(_) | Job::Observe(_) | Job::Expire { .. } | Job::Barrier)
+    }
+
+    /// Whether a full disk is a reason to refuse it: it begins something.
+    fn refusable(&self) -> bool {
+        matches!(self, Job::Intend(_) | Job::Observe(_) | Job::Image { .. } | Job::Barrier)
+    }
+
+    /// Whether it is kept for later where even the reserve did not help: it ends something.
+    fn owed(&self) -> bool {
+        matches!(self, Job::Seal { .. } | Job::MadeDir { .. })
+    }
+
+    fn apply(&self, conn: &Connection) -> rusqlite::Result<()> {
+        match self {
+            Job::Intend(intent) => rows::insert_intent(conn, intent),
+            Job::Observe(change) => {
+                let intent = Intent { change: (**change).clone(), paths: Vec::new(), idempotency: None };
+                rows::insert_intent(conn, &intent)?;
+                rows::seal(conn, change.id, change.outcome, None)
+            }
+            Job::MadeDir { change, index, ino } => rows::note_made_dir(conn, *change, *index, *ino),
+            Job::Seal { change, outcome, answer } => rows::seal(conn, *change, *outcome, answer.as_deref()),
+            Job::Remember { key, answer, time } => rows::insert_answer(conn, key, answer, *time),
+            Job::Image { digest, bytes } => rows::insert_image(conn, *digest, bytes),
+            Job::Counter { kind, value } => rows::set_counter(conn, kind, *value),
+            Job::Expire { changes, now, answers_before } => {
+                crate::retention::expire(conn, changes, *now, *answers_before)
+            }
+            Job::Forget { images, idle, now } => crate::retention::forget(conn, images, idle, *now),
+            Job::Barrier => rows::set_counter(conn, "barrier", 0),
+            Job::Journal(_) | Job::Flush => Ok(()),
+        }
+    }
+}
+
+/// The thread's state.
+pub(crate) struct Writer {
+    conn: Connection,
+    queue: Receiver<Queued>,
+    shared: Arc<Shared>,
+    chain: Chain,
+    /// Journal entries to be written.
+    drafts: VecDeque<Draft>,
+    /// Entries that the backlog had no room for.
+    dropped: u64,
+    /// Seals that a full disk holds back.
+    owed: Vec<Queued>,
+    /// Who waits until the journal is written too.
+    flushes: Vec<Reply>,
+    /// The connection's present setting: commits are synced.
+    syncing: bool,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        conn: Connection,
+        queue: Receiver<Queued>,
+        shared: Arc<Shared>,
+    ) -> Result<Writer, LedgerError> {
+        let chain = Chain::load(&conn)?;
+        Ok(Writer {
+            conn,
+            queue,
+            shared,
+            chain,
+            drafts: VecDeque::new(),
+            dropped: 0,
+            owed: Vec::new(),
+            flushes: Vec::new(),
+            syncing: false,
+        })
+    }
+
+    /// Works until every sender is gone and the queue is empty.
+    pub(crate) fn run(mut self) {
+        let mut more = false;
+        loop {
+            let first = if more { self.queue.try_recv().ok() } else { self.queue.recv().ok() };
+            if first.is_none() && !more {
+                break;
+            }
+            let jobs = first.into_iter().chain(self.queue.try_iter()).collect();
+            self.round(jobs);
+            more = self.write_journal();
+        }
+        self.round(Vec::new());
+        while self.write_journal() {}
+    }
+
+    fn round(&mut self, jobs: Vec<Queued>) {
+        if let Some(error) = self.shared.health.failure() {
+            self.drafts.clear();
+            self.owed.clear();
+            return jobs.into_iter().for_each(|queued| queued.answer(Err(error.clone())));
+        }
+        let mut batch = std::mem::take(&mut self.owed);
+        for queued in jobs {
+            match queued.job {
+                Job::Journal(draft) => self.drafts.push_back(draft),
+                Job::Flush => self.flushes.extend(queued.reply),
+                _ => batch.push(queued),
+            }
+        }
+        match self.commit(&batch) {
+            Ok(()) => batch.into_iter().for_each(|queued| queued.answer(Ok(()))),
+            Err(LedgerError::OutOfSpace) => self.on_full(batch),
+            Err(error) => self.fail(error, batch),
+        }
+    }
+
+    /// One transaction for all of `batch`.
+    fn commit(&mut self, batch: &[Queued]) -> Result<(), LedgerError> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let synced =
+            self.shared.durability != Durability::Fast && batch.iter().any(|queued| queued.job.synced());
+        self.transact(synced, |conn| batch.iter().try_for_each(|queued| queued.job.apply(conn)))
+    }
+
+    fn transact(
+        &mut self,
+        synced: bool,
+        write: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    ) -> Result<(), LedgerError> {
+        if self.syncing != synced {
+            let setting = if synced { "PRAGMA synchronous=FULL" } else { "PRAGMA synchronous=NORMAL" };
+            self.conn.execute_batch(setting)?;
+            self.syncing = synced;
+        }
+        let run = |sql: &str| self.conn.prepare_cached(sql)?.execute([]).map(drop);
+        run("BEGIN IMMEDIATE")?;
+        let written = write(&self.conn).and_then(|()| run("COMMIT"));
+        if let Err(error) = written {
+            let _ = run("ROLLBACK");
+            return Err(error.into());
+        }
+        self.shared.written(&self.conn)
+    }
+
+    /// Refuses what begins something and writes what ends something, if need be with the reserve given up.
+    fn on_full(&mut self, batch: Vec<Queued>) {
+        let (refused, rest): (Vec<_>, Vec<_>) = batch.into_iter().partition(|queued| queued.job.refusable());
+        refused.into_iter().for_each(|queued| queued.answer(Err(LedgerError::OutOfSpace)));
+        let mut written = self.commit(&rest);
+        if written == Err(LedgerError::OutOfSpace) {
+            self.shared.ballast.release();
+            written = self.commit(&rest);
+        }
+        match written {
+            Ok(()) => rest.into_iter().for_each(|queued| queued.answer(Ok(()))),
+            Err(LedgerError::OutOfSpace) => {
+                let (owed, lost) = rest.into_iter().partition(|queued| queued.job.owed());
+                self.owed = owed;
+                let lost: Vec<Queued> = lost;
+                lost.into_iter().for_each(|queued| queued.answer(Err(LedgerError::OutOfSpace)));
+            }
+            Err(error) => self.fail(error, rest),
+        }
+    }
+
+    fn fail(&mut self, error: LedgerError, batch: Vec<Queued>) {
+        let error = self.shared.health.fail(error);
+        batch.into_iter().for_each(|queued| queued.answer(Err(error.clone())));
+    }
+
+    /// Writes a batch of the journal; whether there is more that can be written now.
+    fn write_journal(&mut self) -> bool {
+        let take = self.drafts.len().min(JOURNAL_BATCH);
+        let mut result = Ok(());
+        if take > 0 {
+            let gap = (self.dropped > 0).then(|| Draft {
+                time: self.drafts[0].time,
+                kind: "gap".to_owned(),
+                body: format!("{{\"dropped\":{}}}", self.dropped).into_bytes(),
+            });
+            let drafts = std::mem::take(&mut self.drafts);
+            let mut chain = self.chain;
+            result = self.transact(false, |conn| {
+                gap.iter().chain(drafts.iter().take(take)).try_for_each(|draft| chain.append(conn, draft))
+            });
+            self.drafts = drafts;
+            match &result {
+                Ok(()) => {
+                    self.chain = chain;
+                    self.dropped = 0;
+                    self.drafts.drain(..take);
+                }
+                Err(LedgerError::OutOfSpace) => self.trim_backlog(),
+                Err(error) => {
+                    result = Err(self.shared.health.fail(error.clone()));
+                    self.drafts.clear();
+                }
+            }
+        }
+        if result.is_err() || self.drafts.is_empty() {
+            self.flushes.drain(..).for_each(|reply| {
+                let _ = reply.send(result.clone());
+            });
+            return false;
+        }
+        true
+    }
+
+    fn trim_backlog(&mut self) {
+        let mut held: usize = self.drafts.iter().map(|draft| draft.body.len()).sum();
+        while held > JOURNAL_BACKLOG {
+            let Some(oldest) = self.drafts.pop_front() else { break };
+            held -= oldest.body.len();
+            self.dropped += 1;
+        }
+    }
+}
