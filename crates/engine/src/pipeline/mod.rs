@@ -1,21 +1,59 @@
 //! The pipeline: `Grant → Intent → swap → Seal`. The only way by which a byte of the workspace changes.
+//!
+//! What is waited for: the new files' bytes and the intent, in parallel; then, with no wait at all between check and
+//! swap, the swaps; then the directories' names. The images, the seal and the temporary names are the background's.
 
+mod back;
+mod background;
+mod desk;
+mod finish;
 mod gate;
+mod miss;
+mod prepare;
+mod recovery;
+mod steps;
+mod swap;
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::time::{Duration, Instant};
 
 use cotenant_coord::Grant;
+use cotenant_ledger::commit as record;
 use cotenant_ledger::{Idempotency, Intent, Ledger};
-use cotenant_model::{Change, ChangeId, Code, Digest, Durability, Millis, Outcome, Refusal, WsPath};
+use cotenant_model::{
+    Access, Change, ChangeId, ChangeKind, Code, Content, Digest, Durability, Millis, Outcome, Plan, Refusal,
+    WsPath,
+};
 use cotenant_tree::Tree;
+use cotenant_tree::commit::{self, Flush, Grip, Held};
 
 pub use gate::FreezeGuard;
+pub use steps::{Steps, Unwatched};
+
+use back::Top;
+use background::Background;
+use desk::{Desk, Pair};
+use finish::{Finish, Rest};
+use miss::{Doing, Miss};
+use prepare::{Aimed, Failure, Prepared, Work};
+use swap::Landing;
+
+/// How often a file that is being written elsewhere is tried, and how long is waited in between (R3).
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Carries granted plans out. Shared by all threads.
 pub struct Pipeline {
+    desk: Arc<Desk>,
     gate: gate::Gate,
-    #[allow(dead_code)]
     paths: gate::Paths,
+    /// Read by every commit from its beginning to its end; written by the recovery after a failure.
+    alive: RwLock<()>,
+    /// Something failed after which the ledger must be reopened and its intents recovered (R13).
+    failed: AtomicBool,
+    background: Background,
 }
 
 /// How a plan is carried out.
@@ -27,7 +65,7 @@ pub struct How<'a> {
     /// The key under which the answer is kept, if the caller gave one.
     pub idempotency: Option<Idempotency>,
     /// The third check of the grant's tokens, made inside the gate: nothing can come between it and the swap.
-    pub still_valid: &'a (dyn Fn(&Grant) -> Result<(), Refusal> + Sync),
+    pub still_valid: &'a dyn Fn(&Grant) -> Result<(), Refusal>,
 }
 
 /// A plan that landed.
@@ -39,9 +77,9 @@ pub struct Landed {
     pub files: Vec<(WsPath, Option<Digest>)>,
     /// How it ended: `Sealed`.
     pub outcome: Outcome,
-    /// What the caller must be told of the promise that was kept less than usual: sentences.
+    /// What the caller must be told where the promise is less than usual: sentences.
     pub grade_notes: Vec<String>,
-    /// Paths where somebody else wrote during the commit and whose bytes are on top.
+    /// Paths where somebody else wrote during the commit and whose bytes are on top. Empty: such a plan is refused.
     pub overtaken: Vec<WsPath>,
 }
 
@@ -50,36 +88,71 @@ pub struct Landed {
 pub struct Recovered {
     /// Every change that a crash had left open, oldest first, and how it ended.
     pub changes: Vec<(ChangeId, Outcome)>,
-    /// What only a human can decide. Nothing is lost: every image is in the ledger.
+    /// What only a human can decide. Nothing is lost: every image is in the ledger or where the question says.
     pub questions: Vec<Question>,
 }
 
 /// Something that a human should look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The change it is about.
-    pub change: ChangeId,
     /// The path.
     pub at: WsPath,
     /// What is the case, in a sentence.
     pub why: String,
 }
 
+/// Why a plan did not land, once its intent was durable.
+struct Setback {
+    refusal: Refusal,
+    /// The path whose file somebody has open for writing, if that was all: another try may help.
+    busy: bool,
+    /// How the change ends; `None` where recovery must decide.
+    outcome: Option<Outcome>,
+}
+
 impl Pipeline {
     /// Opens it, and first recovers the intents that a crash left open (R5). Recovery is idempotent: a crash inside it
     /// is recovered the same way.
     pub fn open(
-        _tree: Arc<Tree>,
-        _ledger: Ledger,
-        _unsealed: Vec<Intent>,
-        _now: Millis,
+        tree: Arc<Tree>,
+        ledger: Ledger,
+        unsealed: Vec<Intent>,
+        now: Millis,
     ) -> Result<(Pipeline, Recovered), Refusal> {
-        Ok((Pipeline { gate: gate::Gate::default(), paths: gate::Paths::default() }, Recovered::default()))
+        Pipeline::open_watched(tree, ledger, unsealed, now, Arc::new(Unwatched))
     }
 
-    /// Commits the granted plan, or leaves everything as it was.
-    pub fn commit(&self, _grant: Grant, _how: &How<'_>) -> Result<Landed, Refusal> {
-        Err(Refusal::new(Code::NotAvailable, "The pipeline is being built."))
+    /// The same, every step being announced to `steps`: for tests that attack in between.
+    pub fn open_watched(
+        tree: Arc<Tree>,
+        ledger: Ledger,
+        unsealed: Vec<Intent>,
+        now: Millis,
+        steps: Arc<dyn Steps>,
+    ) -> Result<(Pipeline, Recovered), Refusal> {
+        commit::prepare_process();
+        let desk = Arc::new(Desk::new(tree, ledger, steps));
+        let changes = recovery::recover(&desk, unsealed, now)?;
+        let recovered = Recovered { changes, questions: desk.take_questions() };
+        let background = Background::start(Arc::clone(&desk)).map_err(|error| {
+            Refusal::new(Code::IoError, format!("A thread could not be started: {error}."))
+                .next("raise the limit on processes, then repeat the call")
+        })?;
+        let pipeline = Pipeline {
+            desk,
+            gate: gate::Gate::default(),
+            paths: gate::Paths::default(),
+            alive: RwLock::new(()),
+            failed: AtomicBool::new(false),
+            background,
+        };
+        Ok((pipeline, recovered))
+    }
+
+    /// Commits the granted plan as one change, or leaves everything as it was. Blocks for the disk, and up to 200 ms
+    /// for a foreign writer.
+    pub fn commit(&self, grant: Grant, how: &How<'_>) -> Result<Landed, Refusal> {
+        self.run(grant.plan(), how, &|| (how.still_valid)(&grant))
     }
 
     /// Closes the gate (R11): returns when no swap with an old token can still happen.
@@ -89,9 +162,326 @@ impl Pipeline {
 
     /// Foreign writes that were found on displaced files since the last call. They are in the ledger.
     pub fn observed(&self) -> Vec<Change> {
-        Vec::new()
+        self.desk.take_found()
     }
 
-    /// Waits until the background work of every commit so far is done: stores, seals, unlinks.
-    pub fn idle(&self) {}
+    /// What a human should look at, since the last call.
+    pub fn questions(&self) -> Vec<Question> {
+        self.desk.take_questions()
+    }
+
+    /// Waits until the background work of every commit so far is done (stores, seals, unlinks) and looks once more
+    /// whether anyone wrote into a displaced file.
+    pub fn idle(&self) {
+        self.background.idle();
+    }
+
+    fn run(
+        &self,
+        plan: &Plan,
+        how: &How<'_>,
+        valid: &dyn Fn() -> Result<(), Refusal>,
+    ) -> Result<Landed, Refusal> {
+        let since = Instant::now();
+        self.may_write(plan)?;
+        let _alive = self.ready(how.now)?;
+        let _paths = self.paths.lock(plan.ops.iter().map(|op| op.at.clone()).collect());
+        let mut prepared = prepare::prepare(&self.desk, plan).map_err(|failure| self.refused(&failure))?;
+        let change = record::next_change(&self.desk.ledger);
+        let files: Vec<_> = prepared.change_files().into_iter().map(|file| (file.at, file.post)).collect();
+        self.intend(&mut prepared, plan, how, change)?;
+        let ended = |outcome, rests| Finish { change, time: how.now, since, outcome, rests };
+        let aimed = match self.aim(prepared, change) {
+            Ok(aimed) => aimed,
+            Err((failure, pairs)) => {
+                // After a failure of the machinery recovery finds what was made in the intent.
+                if !failure.miss.is_failure() {
+                    self.end(ended(Outcome::Aborted, pairs.into_iter().map(untouched).collect()));
+                }
+                return Err(self.refused(&failure));
+            }
+        };
+        match self.swap(&aimed, valid) {
+            Ok(landings) => {
+                self.names_durable(&aimed, how.durability)?;
+                let grade_notes = self.grade_notes(&aimed, &landings, how.durability);
+                let rests =
+                    aimed.into_iter().zip(landings).map(|(aimed, landing)| landed(aimed, landing)).collect();
+                self.end(ended(Outcome::Sealed, rests));
+                Ok(Landed { change, files, outcome: Outcome::Sealed, grade_notes, overtaken: Vec::new() })
+            }
+            Err(setback) => {
+                match setback.outcome {
+                    Some(outcome) => self.end(ended(outcome, aimed.into_iter().map(taken_back).collect())),
+                    None => self.failed.store(true, Ordering::SeqCst),
+                }
+                Err(setback.refusal)
+            }
+        }
+    }
+
+    /// What would be a mistake of the caller, not of the world.
+    fn may_write(&self, plan: &Plan) -> Result<(), Refusal> {
+        let mut seen = BTreeSet::new();
+        for op in &plan.ops {
+            let shown = || self.desk.tree.folders().show(&op.at);
+            if self.desk.tree.access(op.at.folder) != Access::ReadWrite {
+                return Err(Refusal::new(
+                    Code::PathReadOnly,
+                    format!("{} lies in a folder that is read-only.", shown()),
+                )
+                .fact("path", shown())
+                .next("choose a path in a folder that may be written; whoami lists them"));
+            }
+            if !seen.insert(&op.at) || op.at.path.is_root() {
+                return Err(Refusal::new(
+                    Code::BadInput,
+                    format!("{} is changed twice, or is the folder itself.", shown()),
+                )
+                .fact("path", shown())
+                .next("name each path once"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a recovery, or does it, where something failed before.
+    fn ready(&self, now: Millis) -> Result<RwLockReadGuard<'_, ()>, Refusal> {
+        loop {
+            let alive = self.alive.read().unwrap_or_else(PoisonError::into_inner);
+            if !self.has_failed() {
+                return Ok(alive);
+            }
+            drop(alive);
+            self.repair(now)?;
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::SeqCst)
+            || self.background.has_failed()
+            || self.desk.ledger.failure().is_some()
+    }
+
+    /// R13: the ledger is opened anew, and what its intents say is recovered as after a crash.
+    fn repair(&self, now: Millis) -> Result<(), Refusal> {
+        let _alone = self.alive.write().unwrap_or_else(PoisonError::into_inner);
+        if !self.has_failed() {
+            return Ok(());
+        }
+        self.background.discard();
+        // Until recovery is through, the next call must try again.
+        self.failed.store(true, Ordering::SeqCst);
+        let unsealed = self.desk.ledger.reopen().map_err(|error| error.refusal())?;
+        recovery::recover(&self.desk, unsealed, now)?;
+        self.failed.store(false, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Makes the intent and the new files' bytes durable, both at once (R2).
+    fn intend(
+        &self,
+        prepared: &mut Prepared,
+        plan: &Plan,
+        how: &How<'_>,
+        id: ChangeId,
+    ) -> Result<(), Refusal> {
+        let change = Change {
+            id,
+            time: how.now,
+            kind: ChangeKind::Planned,
+            outcome: Outcome::Open,
+            agent: Some(Arc::clone(&plan.author.agent)),
+            session: Some(plan.author.session),
+            task: plan.author.task.clone(),
+            turn: plan.author.turn,
+            tool: Arc::clone(&plan.tool),
+            files: prepared.change_files(),
+            undoes: plan.undoes,
+        };
+        let first = plan.ops.first().map(|op| op.at.clone()).unwrap_or_default();
+        let intent = Intent { change, paths: prepared.intent_paths(), idempotency: how.idempotency.clone() };
+        let ticket = record::intend(&self.desk.ledger, intent);
+        let flushed = self
+            .desk
+            .step("sync.data", &first)
+            .and_then(|()| commit::flush(&prepared.unsynced(), Flush::Data, how.durability))
+            .doing("syncing the new content of");
+        ticket.wait().map_err(|error| error.refusal())?;
+        let recorded =
+            flushed.and_then(|()| self.desk.step("intended", &first).doing("recording the change of"));
+        recorded.map_err(|miss| {
+            // Nothing has a name yet.
+            self.conclude(id, Outcome::Aborted);
+            finish::swept(&self.desk.ledger, id);
+            self.refused(&Failure { at: first, miss })
+        })
+    }
+
+    /// Makes the missing directories, still hidden, and waits until the ledger knows them.
+    fn aim(&self, prepared: Prepared, id: ChangeId) -> Result<Vec<Aimed>, (Failure, Vec<Pair>)> {
+        let ledger = &self.desk.ledger;
+        prepared.aim(&self.desk, |index, made: &Held| {
+            record::note_made_dir(ledger, id, index, made.id().ino);
+            record::flush(ledger).map_err(|error| Miss::Io {
+                doing: "recording the directory",
+                error: std::io::Error::other(error.to_string()),
+            })
+        })
+    }
+
+    /// Swaps every path in, or none: a file that is open for writing elsewhere is waited for with nothing swapped and
+    /// the gate left.
+    fn swap(
+        &self,
+        aimed: &[Aimed],
+        valid: &dyn Fn() -> Result<(), Refusal>,
+    ) -> Result<Vec<Landing>, Setback> {
+        let mut attempt = 0;
+        loop {
+            let gate = self.gate.pass();
+            valid().map_err(|refusal| Setback { refusal, busy: false, outcome: Some(Outcome::Aborted) })?;
+            let swapped = self.swap_all(aimed, attempt > 0);
+            drop(gate);
+            attempt += 1;
+            match swapped {
+                Err(Setback { busy: true, .. }) if attempt < TRIES => std::thread::sleep(PAUSE),
+                other => return other,
+            }
+        }
+    }
+
+    /// One try, inside the gate.
+    fn swap_all(&self, aimed: &[Aimed], again: bool) -> Result<Vec<Landing>, Setback> {
+        let mut landings = Vec::with_capacity(aimed.len());
+        for one in aimed {
+            match self.desk.forward(one, again) {
+                Ok(landing) => landings.push(landing),
+                Err(miss) => {
+                    return Err(self.take_back(aimed, &landings, Failure { at: one.pair.at.clone(), miss }));
+                }
+            }
+        }
+        Ok(landings)
+    }
+
+    /// Takes back what landed, the last first.
+    fn take_back(&self, aimed: &[Aimed], landings: &[Landing], failure: Failure) -> Setback {
+        let mut refusal = self.refused(&failure);
+        let mut overtaken = Vec::new();
+        let mut stuck = matches!(failure.miss, Miss::Stuck { .. });
+        for (one, landing) in aimed.iter().zip(landings).rev() {
+            match self.desk.backward(&one.pair, landing) {
+                Ok(Top::Restored) => {}
+                Ok(Top::Foreign) => overtaken.push(self.desk.tree.folders().show(&one.pair.at)),
+                Err(miss) => {
+                    refusal = self.refused(&Failure { at: one.pair.at.clone(), miss });
+                    stuck = true;
+                }
+            }
+        }
+        if !overtaken.is_empty() {
+            overtaken.reverse();
+            refusal = refusal.fact("overtaken", overtaken);
+        }
+        let whole = refusal.get("overtaken").is_none();
+        let outcome = if whole { Outcome::Aborted } else { Outcome::Overtaken };
+        Setback {
+            refusal,
+            busy: whole && !stuck && matches!(failure.miss, Miss::Busy(_)),
+            outcome: (!stuck).then_some(outcome),
+        }
+    }
+
+    /// Makes the new names durable. If that fails the swaps stand, and recovery will say so.
+    fn names_durable(&self, aimed: &[Aimed], how: Durability) -> Result<(), Refusal> {
+        let mut dirs: Vec<&Arc<Held>> = Vec::new();
+        for one in aimed {
+            if !dirs.iter().any(|seen| seen.id() == one.pair.target.dir().id()) {
+                dirs.push(one.pair.target.dir());
+            }
+        }
+        let Some(first) = aimed.first() else { return Ok(()) };
+        let fds: Vec<_> = dirs.iter().map(|dir| dir.fd()).collect();
+        let synced = self
+            .desk
+            .step("sync.names", &first.pair.at)
+            .and_then(|()| commit::flush(&fds, Flush::Names, how));
+        synced.map_err(|error| {
+            self.failed.store(true, Ordering::SeqCst);
+            let shown = self.desk.tree.folders().show(&first.pair.at);
+            Refusal::new(
+                Code::IoError,
+                format!("Syncing the directory of {shown} failed: {error}. The change may stand; recovery decides before the next change."),
+            )
+            .fact("path", shown)
+            .next("read_file shows which version stands")
+        })
+    }
+
+    fn grade_notes(&self, aimed: &[Aimed], landings: &[Landing], how: Durability) -> Vec<String> {
+        let mut notes = Vec::new();
+        if how == Durability::Fast || self.desk.ledger.durability() == Durability::Fast {
+            notes.push(
+                "durability=fast: this change survives the end of cotenant, not of the machine".to_owned(),
+            );
+        }
+        let unfenced: Vec<String> = aimed
+            .iter()
+            .zip(landings)
+            .filter(|(_, landing)| match landing {
+                Landing::Replaced(_, old) | Landing::Deleted(old) => old.grip == Grip::None,
+                _ => false,
+            })
+            .map(|(one, _)| self.desk.tree.folders().show(&one.pair.at))
+            .collect();
+        if !unfenced.is_empty() {
+            notes.push(format!(
+                "no kernel lease to be had on {}: only its digest was checked",
+                unfenced.join(", ")
+            ));
+        }
+        notes
+    }
+
+    /// The answer to a failure; where the machinery failed, nothing more is written before a recovery.
+    fn refused(&self, failure: &Failure) -> Refusal {
+        if failure.miss.is_failure() {
+            self.failed.store(true, Ordering::SeqCst);
+        }
+        failure.miss.refusal(&self.desk.tree, &failure.at)
+    }
+
+    /// Seals a change and leaves the rest to the background.
+    fn end(&self, job: Finish) {
+        self.conclude(job.change, job.outcome);
+        self.background.push(job);
+    }
+
+    fn conclude(&self, change: ChangeId, outcome: Outcome) {
+        record::seal(&self.desk.ledger, change, outcome, None);
+    }
+}
+
+/// The rest of a path that landed.
+fn landed(aimed: Aimed, landing: Landing) -> Rest {
+    let old = match landing {
+        Landing::Replaced(_, old) | Landing::Deleted(old) => Some(old),
+        Landing::Made(_) | Landing::Created(_) | Landing::Removed => None,
+    };
+    Rest { old, ..taken_back(aimed) }
+}
+
+/// The rest of a path that was taken back: whatever stands at its temporary name.
+fn taken_back(aimed: Aimed) -> Rest {
+    let content: Option<Content> = match aimed.work {
+        Work::Create { content, .. } | Work::Replace { content, .. } => Some(content),
+        Work::MakeDir | Work::Delete | Work::RemoveDir { .. } => None,
+    };
+    Rest { pair: aimed.pair, pre: aimed.pre, kept: aimed.kept, post: aimed.post, content, old: None }
+}
+
+/// The rest of a path at which nothing was begun but, perhaps, a hidden directory.
+fn untouched(pair: Pair) -> Rest {
+    Rest { pair, pre: None, kept: true, post: None, content: None, old: None }
 }

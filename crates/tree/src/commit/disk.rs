@@ -39,10 +39,11 @@ pub fn flush(fds: &[BorrowedFd<'_>], what: Flush, how: Durability) -> io::Result
 }
 
 fn one(fd: BorrowedFd<'_>, what: Flush) -> io::Result<()> {
-    Ok(match what {
+    match what {
         Flush::Data => rustix::fs::fdatasync(fd)?,
         Flush::Names => rustix::fs::fsync(fd)?,
-    })
+    }
+    Ok(())
 }
 
 /// One flush for each file system.

@@ -35,7 +35,8 @@ pub struct Held {
     at: WsPath,
 }
 
-/// What the system says of a directory that is no longer at its path.
+/// What the system says of a directory that is no longer at its path: nothing there, something else, a link on the way,
+/// another mount.
 const GONE: [Errno; 4] = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::XDEV];
 
 impl Held {
@@ -44,6 +45,16 @@ impl Held {
         let fd = beneath(tree, at, OFlags::RDONLY)?;
         let id = sys::stat_dir(fd.as_fd())?;
         Ok(Held { fd, id, at: at.clone() })
+    }
+
+    /// The directory at `at`, or `None` where no directory stands there any more.
+    pub fn find(tree: &Tree, at: &WsPath) -> io::Result<Option<Held>> {
+        present(Held::open(tree, at))
+    }
+
+    /// The directory `name` in `self`, or `None` where no directory stands there.
+    pub fn find_child(&self, name: &[u8], at: &WsPath) -> io::Result<Option<Held>> {
+        present(self.child(name, at))
     }
 
     /// The directory `name`d in `self` that stands, or will stand, at `at`.
@@ -104,6 +115,15 @@ impl Held {
     }
 }
 
+/// `None` for a directory that is not there.
+fn present<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
+    match opened {
+        Ok(there) => Ok(Some(there)),
+        Err(error) if GONE.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error())) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Opens the directory at `at` beneath its folder: plain names only, on the folder's own mount.
 fn beneath(tree: &Tree, at: &WsPath, access: OFlags) -> io::Result<OwnedFd> {
     let root = tree.root_dir(at.folder).ok_or(io::ErrorKind::NotFound)?;
@@ -120,6 +140,8 @@ pub enum Look {
     File(Inode),
     /// A directory.
     Directory(FileId),
+    /// A regular file that this user may not read.
+    Denied(FileId),
     /// A link, FIFO, socket or device: never opened, never followed.
     Other(FileId),
 }
@@ -130,7 +152,7 @@ impl Look {
         match self {
             Look::Absent => None,
             Look::File(inode) => Some(inode.id()),
-            Look::Directory(id) | Look::Other(id) => Some(*id),
+            Look::Directory(id) | Look::Denied(id) | Look::Other(id) => Some(*id),
         }
     }
 
@@ -206,6 +228,7 @@ impl Spot {
                 }
                 // It was replaced between the two looks: look again.
                 Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => {}
+                Err(Errno::ACCESS) => return Ok(Look::Denied(FileId::of(&seen))),
                 Err(error) => return Err(error.into()),
             }
         }

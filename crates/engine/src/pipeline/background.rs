@@ -1,0 +1,180 @@
+//! One thread that finishes changes after they were answered, and watches displaced files for late writers.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use super::desk::Desk;
+use super::finish::{Finish, Watched};
+
+/// Descriptors of displaced files that are kept at most.
+const WATCHED_MAX: usize = 1024;
+
+/// The thread and its queue.
+pub(super) struct Background {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    desk: Arc<Desk>,
+    state: Mutex<State>,
+    /// Signalled when there is work and when work is done.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Finish>,
+    working: bool,
+    /// Someone waits for a look at everything that is watched.
+    look_now: bool,
+    closing: bool,
+    /// Why work stopped; nothing is done until the pipeline recovered.
+    failure: Option<String>,
+}
+
+impl Background {
+    /// Starts the thread.
+    pub(super) fn start(desk: Arc<Desk>) -> std::io::Result<Background> {
+        let shared = Arc::new(Shared { desk, state: Mutex::default(), changed: Condvar::new() });
+        let worker = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("finish".to_owned()).spawn(move || worker.run())?;
+        Ok(Background { shared, thread: Some(thread) })
+    }
+
+    /// Hands a change over.
+    pub(super) fn push(&self, job: Finish) {
+        self.shared.lock().queue.push_back(job);
+        self.shared.changed.notify_all();
+    }
+
+    /// Waits until the queue is empty and every watched file was looked at once more.
+    pub(super) fn idle(&self) {
+        let mut state = self.shared.lock();
+        state.look_now = true;
+        self.shared.changed.notify_all();
+        while state.failure.is_none() && (state.working || state.look_now || !state.queue.is_empty()) {
+            state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Whether work stopped over a failure.
+    pub(super) fn has_failed(&self) -> bool {
+        self.shared.lock().failure.is_some()
+    }
+
+    /// Forgets what is queued, for recovery finds it all in the intents; what was being done is through when this
+    /// returns.
+    pub(super) fn discard(&self) {
+        let mut state = self.shared.lock();
+        state.queue.clear();
+        while state.working {
+            state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.queue.clear();
+        state.failure = None;
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.shared.lock().closing = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A panic there is a bug that its own message has told.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What to do next.
+enum Next {
+    Finish(Box<Finish>),
+    Look,
+    Stop,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let mut watched: VecDeque<Watched> = VecDeque::new();
+        loop {
+            match self.next(watched.front().map(Watched::due)) {
+                Next::Finish(job) => {
+                    let finished = self.desk.finish(*job);
+                    let failure = finished.map(|more| watched.extend(more)).err();
+                    while watched.len() > WATCHED_MAX {
+                        self.last_look(&mut watched);
+                    }
+                    self.done(failure.map(|why| why.to_string()), false);
+                }
+                Next::Look => {
+                    let looks = watched.iter_mut().map(|file| self.desk.look_again(file));
+                    let failure = looks.filter_map(Result::err).map(|why| why.to_string()).next();
+                    let now = Instant::now();
+                    watched.retain(|file| file.due() > now);
+                    self.done(failure, true);
+                }
+                Next::Stop => break,
+            }
+        }
+        while !watched.is_empty() {
+            self.last_look(&mut watched);
+        }
+    }
+
+    /// Looks at the oldest once more and lets it go.
+    fn last_look(&self, watched: &mut VecDeque<Watched>) {
+        if let Some(mut file) = watched.pop_front()
+            && let Err(why) = self.desk.look_again(&mut file)
+        {
+            self.lock().failure = Some(why.to_string());
+        }
+    }
+
+    /// Waits for the next thing to do. `due`: when the oldest watched file must be looked at.
+    fn next(&self, due: Option<Instant>) -> Next {
+        let mut state = self.lock();
+        loop {
+            if state.failure.is_none()
+                && let Some(job) = state.queue.pop_front()
+            {
+                state.working = true;
+                return Next::Finish(Box::new(job));
+            }
+            let now = Instant::now();
+            if state.look_now || due.is_some_and(|due| due <= now) {
+                state.working = true;
+                return Next::Look;
+            }
+            if state.closing {
+                return Next::Stop;
+            }
+            state = match due {
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(due) => {
+                    let waited = self.changed.wait_timeout(state, due - now);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    fn done(&self, failure: Option<String>, looked: bool) {
+        let mut state = self.lock();
+        state.working = false;
+        if looked {
+            state.look_now = false;
+        }
+        if state.failure.is_none() {
+            state.failure = failure;
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+}

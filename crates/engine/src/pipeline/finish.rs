@@ -1,0 +1,284 @@
+//! What is left to do once a change has ended: its images go into the ledger, then its temporary names go (R1, R6, R7).
+//!
+//! The order is the whole point: no name is removed before what it names is stored and synced and the seal is written.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use cotenant_ledger::LedgerError;
+use cotenant_ledger::commit as record;
+use cotenant_model::{
+    Change, ChangeFile, ChangeId, ChangeKind, ChangeOp, Content, Digest, Millis, Outcome, WsPath,
+};
+use cotenant_tree::commit::{self, FileId, Grip, Inode, Look, Stamp};
+
+use super::Question;
+use super::desk::{Desk, Pair};
+use super::swap::Displaced;
+
+/// How long a displaced file's descriptor is kept, to see whether somebody still writes into it (R7).
+const WATCH: Duration = Duration::from_secs(2);
+/// A displaced file up to this size is copied into the store; a larger one is renamed into it, which costs nothing but
+/// lets a writer that came by an old descriptor damage the image.
+const COPY_MAX: u64 = 1 << 20;
+
+/// A change that ended, with what is left on the disk of it.
+pub(super) struct Finish {
+    pub(super) change: ChangeId,
+    /// When it was made, wall clock.
+    pub(super) time: Millis,
+    /// The clock's reading at `time`, to date what is found later.
+    pub(super) since: Instant,
+    pub(super) outcome: Outcome,
+    pub(super) rests: Vec<Rest>,
+}
+
+/// One path of it.
+pub(super) struct Rest {
+    pub(super) pair: Pair,
+    pub(super) pre: Option<Digest>,
+    /// The pre-image is in the ledger already.
+    pub(super) kept: bool,
+    pub(super) post: Option<Digest>,
+    /// The post-image; `None` after a crash, when the disk has it or nobody.
+    pub(super) content: Option<Content>,
+    /// The displaced file, fenced.
+    pub(super) old: Option<Displaced>,
+}
+
+/// A file whose name is gone but which a writer may still hold.
+pub(super) struct Watched {
+    at: WsPath,
+    inode: Inode,
+    /// Its digest when the name went.
+    last: Digest,
+    /// Its change time then, where a lease proved that nobody had written; `None`: only the digest tells.
+    stamp: Option<Stamp>,
+    time: Millis,
+    since: Instant,
+}
+
+/// Why finishing stopped. What is left is recovered later: every name is still in its intent.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unfinished {
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    #[error("{0}")]
+    Disk(#[from] io::Error),
+}
+
+/// A file at a temporary name whose image is stored.
+struct Stored {
+    index: usize,
+    id: FileId,
+    watch: Option<(Inode, Digest)>,
+}
+
+impl Desk {
+    /// Stores every image, then removes the temporary names. What it returns is watched for late writers.
+    pub(super) fn finish(&self, mut job: Finish) -> Result<Vec<Watched>, Unfinished> {
+        let mut fresh = self.keep_posts(&job)?;
+        let mut found = Vec::new();
+        let mut stored = Vec::new();
+        for index in 0..job.rests.len() {
+            stored.extend(self.keep_displaced(&mut job, index, &mut fresh, &mut found)?);
+        }
+        record::sync_blobs(&self.ledger, &fresh)?;
+        for file in found {
+            self.observed(file, job.now())?;
+        }
+        record::flush(&self.ledger)?;
+        let watched = self.remove_names(&job, stored)?;
+        self.remove_dirs(&job)?;
+        swept(&self.ledger, job.change);
+        Ok(watched)
+    }
+
+    /// The new images, which until now were only in memory and under their names.
+    fn keep_posts(&self, job: &Finish) -> Result<Vec<Digest>, Unfinished> {
+        let mut fresh = Vec::new();
+        if job.outcome == Outcome::Aborted {
+            return Ok(fresh);
+        }
+        for rest in &job.rests {
+            let Some(digest) = rest.post.filter(|digest| !record::has(&self.ledger, *digest)) else {
+                continue;
+            };
+            self.step("store.post", &rest.pair.at)?;
+            if let Some(content) = &rest.content {
+                fresh.push(record::store(&self.ledger, content)?);
+            } else if let Look::File(inode) = rest.pair.target.look()?
+                && inode.digest()? == digest
+            {
+                fresh.push(record::store_file(&self.ledger, inode.fd())?);
+            }
+        }
+        Ok(fresh)
+    }
+
+    /// Stores what stands at the temporary name of a path, if it is a file: our own new one of a change that did not
+    /// land, the old one, or a foreign one, which is recorded as found.
+    fn keep_displaced(
+        &self,
+        job: &mut Finish,
+        index: usize,
+        fresh: &mut Vec<Digest>,
+        found: &mut Vec<ChangeFile>,
+    ) -> Result<Option<Stored>, Unfinished> {
+        let overtaken = job.outcome == Outcome::Overtaken;
+        let Some(rest) = job.rests.get_mut(index) else { return Ok(None) };
+        self.step("store.pre", &rest.pair.at)?;
+        let at = &rest.pair.at;
+        let (inode, fenced) = match rest.old.take() {
+            Some(old) => {
+                let fenced = old.grip == Grip::Lease && old.inode.gripped();
+                (old.inode, fenced)
+            }
+            None => match rest.pair.temp.look()? {
+                Look::File(inode) => (inode, false),
+                Look::Other(_) | Look::Denied(_) => {
+                    self.question(&rest.pair, "something that cannot be read as a file was displaced; it waits at its temporary name");
+                    return Ok(None);
+                }
+                Look::Absent | Look::Directory(_) => return Ok(None),
+            },
+        };
+        let id = inode.id();
+        let digest = match rest.pre {
+            Some(pre) if fenced => pre,
+            _ => inode.digest()?,
+        };
+        let ours = rest.post == Some(digest);
+        if rest.pre == Some(digest) && rest.kept || ours && !overtaken {
+            return Ok(Some(Stored { index, id, watch: Some((inode, digest)) }));
+        }
+        if rest.pre == Some(digest) && fenced && inode.size() > COPY_MAX && inode.links() == 1 {
+            record::adopt(&self.ledger, rest.pair.temp.dir().fd(), rest.pair.temp.name(), digest)?;
+            fresh.push(digest);
+            return Ok(Some(Stored { index, id, watch: Some((inode, digest)) }));
+        }
+        let copied = record::store_file(&self.ledger, inode.fd().as_fd())?;
+        fresh.push(copied);
+        if rest.pre != Some(copied) && rest.post != Some(copied) {
+            found.push(found_file(at, rest.pre, copied, &inode));
+        }
+        Ok(Some(Stored { index, id, watch: Some((inode, copied)) }))
+    }
+
+    /// Unlinks the temporary names whose images are stored, and keeps the descriptors.
+    fn remove_names(&self, job: &Finish, stored: Vec<Stored>) -> Result<Vec<Watched>, Unfinished> {
+        let mut watched = Vec::new();
+        for Stored { index, id, watch } in stored {
+            let Some(rest) = job.rests.get(index) else { continue };
+            self.step("unlink", &rest.pair.at)?;
+            // What an adoption renamed away, or another put there, is not ours to remove.
+            if rest.pair.temp.id()? == Some(id) {
+                rest.pair.temp.unlink()?;
+            }
+            let Some((inode, last)) = watch else { continue };
+            // Only a lease that nobody asked for proves that nothing was written before the stamp was taken.
+            let stamp = inode.stamp()?;
+            let stamp = inode.gripped().then_some(stamp);
+            inode.let_go();
+            watched.push(Watched {
+                at: rest.pair.at.clone(),
+                inode,
+                last,
+                stamp,
+                time: job.time,
+                since: job.since,
+            });
+        }
+        Ok(watched)
+    }
+
+    /// Removes what is left of directories: made ones that did not land, removed ones that did.
+    fn remove_dirs(&self, job: &Finish) -> Result<(), Unfinished> {
+        for rest in &job.rests {
+            let Look::Directory(_) = rest.pair.temp.look()? else { continue };
+            self.step("rmdir", &rest.pair.at)?;
+            let Err(error) = rest.pair.temp.remove_dir() else { continue };
+            if !matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) {
+                return Err(error.into());
+            }
+            // Somebody who was inside put a file there: it must not vanish behind a hidden name.
+            if commit::rename(&rest.pair.temp, &rest.pair.target).is_err() {
+                self.question(
+                    &rest.pair,
+                    "a removed directory got a file meanwhile; it waits at its temporary name",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks whether a watched file was written since its name went; if so, the bytes are stored and recorded.
+    pub(super) fn look_again(&self, watched: &mut Watched) -> Result<(), Unfinished> {
+        let stamp = watched.inode.stamp()?;
+        if watched.stamp == Some(stamp) {
+            return Ok(());
+        }
+        self.step("late", &watched.at)?;
+        let digest = watched.inode.digest()?;
+        if digest != watched.last {
+            let stored = record::store_file(&self.ledger, watched.inode.fd())?;
+            record::sync_blobs(&self.ledger, &[stored])?;
+            let file = found_file(&watched.at, Some(watched.last), stored, &watched.inode);
+            self.observed(file, now(watched.time, watched.since))?;
+            watched.last = stored;
+        }
+        Ok(())
+    }
+
+    /// Records a foreign write that is not on top.
+    fn observed(&self, file: ChangeFile, time: Millis) -> Result<(), LedgerError> {
+        let mut change = Change {
+            id: ChangeId(0),
+            time,
+            kind: ChangeKind::Observed,
+            outcome: Outcome::Sealed,
+            agent: None,
+            session: None,
+            task: None,
+            turn: 0,
+            tool: "".into(),
+            files: vec![file],
+            undoes: None,
+        };
+        change.id = record::observe(&self.ledger, change.clone())?;
+        self.found(change);
+        Ok(())
+    }
+
+    /// Asks the human about a path.
+    pub(super) fn question(&self, pair: &Pair, why: &str) {
+        let why = format!("{why} ({})", String::from_utf8_lossy(pair.temp.name()));
+        self.ask(Question { at: pair.at.clone(), why });
+    }
+}
+
+impl Finish {
+    fn now(&self) -> Millis {
+        now(self.time, self.since)
+    }
+}
+
+impl Watched {
+    /// When nobody has to look any more.
+    pub(super) fn due(&self) -> Instant {
+        self.since + WATCH
+    }
+}
+
+/// The wall clock, from what it was at `since`: nothing here reads it.
+fn now(time: Millis, since: Instant) -> Millis {
+    time.plus(u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX))
+}
+
+fn found_file(at: &WsPath, before: Option<Digest>, now: Digest, inode: &Inode) -> ChangeFile {
+    ChangeFile { at: at.clone(), op: ChangeOp::Edit, pre: before, post: Some(now), mode: inode.mode() }
+}
+
+/// Temporary until the ledger has it.
+pub(super) fn swept(_ledger: &cotenant_ledger::Ledger, _change: ChangeId) {}

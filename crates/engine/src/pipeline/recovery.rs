@@ -1,0 +1,408 @@
+//! What a crash left is brought to all or nothing, without losing a version of anyone's (R5).
+//!
+//! Every path of an unsealed intent is one of a few cases of (what stands at the target, what at the temporary name);
+//! the cases of all its paths decide whether the change goes forward or back. Each step leads to another such case, so
+//! a crash in here is recovered the same way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use cotenant_ledger::commit as record;
+use cotenant_ledger::{Intent, IntentPath};
+use cotenant_model::{ChangeId, ChangeOp, Digest, Durability, Millis, Outcome, Refusal, WsPath};
+use cotenant_tree::commit::{self, Flush, Held, Look, Spot};
+
+use super::back::Top;
+use super::desk::{Desk, Ours, Pair};
+use super::finish::{Finish, Rest, Unfinished};
+use super::miss::{Doing, Miss};
+use super::prepare::{home_of, parent_of};
+
+/// What stands at a name, seen from an intent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Is {
+    Absent,
+    /// The image before the change (for a directory's removal: a directory).
+    Pre,
+    /// The image after it (for a directory's making: the one that was made).
+    Post,
+    Foreign,
+}
+
+/// How far a path came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Its new file waits at the temporary name, nothing else happened.
+    Ready,
+    /// Nothing happened; a new file is lost.
+    Untouched,
+    /// It is swapped, or more than that.
+    Swapped,
+    /// It cannot go forward: somebody else wrote there.
+    Crossed,
+    /// Nothing of ours is there, and not what was there before: somebody else wrote, before or after us.
+    Unknown,
+}
+
+/// One path of an intent on the disk.
+struct Found {
+    pair: Pair,
+    op: ChangeOp,
+    target: Is,
+    temp: Is,
+    stage: Stage,
+    pre: Option<Digest>,
+    post: Option<Digest>,
+    kept: bool,
+    made: Option<Arc<Held>>,
+}
+
+/// Recovers the intents, oldest first.
+pub(super) fn recover(
+    desk: &Desk,
+    intents: Vec<Intent>,
+    now: Millis,
+) -> Result<Vec<(ChangeId, Outcome)>, Refusal> {
+    let mut recovered = Vec::new();
+    for (index, intent) in intents.iter().enumerate() {
+        let later: Vec<&IntentPath> = intents[index + 1..].iter().flat_map(|later| &later.paths).collect();
+        let failed = |at: &WsPath, miss: &Miss| miss.refusal(&desk.tree, at);
+        let anywhere = intent.paths.first().map(|path| path.at.clone()).unwrap_or_default();
+        let found = find(desk, intent, &later).map_err(|(at, miss)| failed(&at, &miss))?;
+        let outcome = match intent.change.outcome {
+            Outcome::Open => decide(desk, &found).map_err(|(at, miss)| failed(&at, &miss))?,
+            ended => ended,
+        };
+        record::seal(&desk.ledger, intent.change.id, outcome, None);
+        let job = Finish {
+            change: intent.change.id,
+            time: now,
+            since: Instant::now(),
+            outcome,
+            rests: found.into_iter().map(Found::rest).collect(),
+        };
+        desk.finish(job).map_err(|why| unfinished(desk, &anywhere, why))?;
+        if intent.change.outcome == Outcome::Open {
+            recovered.push((intent.change.id, outcome));
+        }
+    }
+    Ok(recovered)
+}
+
+fn unfinished(desk: &Desk, at: &WsPath, why: Unfinished) -> Refusal {
+    match why {
+        Unfinished::Ledger(error) => error.refusal(),
+        Unfinished::Disk(error) => Miss::Io { doing: "recovering", error }.refusal(&desk.tree, at),
+    }
+}
+
+/// Looks at every path of an intent whose directories are still there.
+fn find(desk: &Desk, intent: &Intent, later: &[&IntentPath]) -> Result<Vec<Found>, (WsPath, Miss)> {
+    let fleeting: BTreeSet<WsPath> = intent
+        .paths
+        .iter()
+        .filter(|path| matches!(path.op, ChangeOp::MakeDir | ChangeOp::RemoveDir))
+        .map(|path| path.at.clone())
+        .collect();
+    let mut finder = Finder { desk, later, fleeting, moved_in: BTreeMap::new() };
+    let mut found = Vec::new();
+    finder
+        .directories(intent)
+        .map_err(|miss| (intent.paths.first().map(|path| path.at.clone()).unwrap_or_default(), miss))?;
+    for path in &intent.paths {
+        match finder.path(path) {
+            Ok(Some(one)) => found.push(one),
+            Ok(None) => {}
+            Err(miss) => return Err((path.at.clone(), miss)),
+        }
+    }
+    Ok(found)
+}
+
+struct Finder<'a> {
+    desk: &'a Desk,
+    later: &'a [&'a IntentPath],
+    fleeting: BTreeSet<WsPath>,
+    /// Directories of this change that stand at their temporary names: what lies in them is found there.
+    moved_in: BTreeMap<WsPath, Arc<Held>>,
+}
+
+impl Finder<'_> {
+    /// Holds the directories of this change that stand at their temporary names, outermost first: other paths of it
+    /// lie in them.
+    fn directories(&mut self, intent: &Intent) -> Result<(), Miss> {
+        let mut paths: Vec<&IntentPath> =
+            intent.paths.iter().filter(|path| self.fleeting.contains(&path.at)).collect();
+        paths.sort_by(|a, b| a.at.cmp(&b.at));
+        for path in paths {
+            let Some(home) = self.dir(&home_of(&path.at, &self.fleeting))? else { continue };
+            let hidden = home.find_child(path.temp.as_bytes(), &path.at).doing("opening the directory of")?;
+            if let Some(held) = hidden {
+                self.moved_in.insert(path.at.clone(), Arc::new(held));
+            }
+        }
+        Ok(())
+    }
+
+    /// One path; `None` where neither its directory nor that of its temporary name is there any more.
+    fn path(&mut self, path: &IntentPath) -> Result<Option<Found>, Miss> {
+        let Some(home) = self.dir(&home_of(&path.at, &self.fleeting))? else {
+            self.desk.ask(super::Question {
+                at: path.at.clone(),
+                why: format!("its directory is gone; if it was moved, {} may lie in it", path.temp),
+            });
+            return Ok(None);
+        };
+        let parent = self.dir(&parent_of(&path.at))?;
+        let parent = parent.or_else(|| self.moved_in.get(&parent_of(&path.at)).cloned());
+        let leaf = path.at.path.leaf().unwrap_or(b".");
+        let temp = Spot::new(home, path.temp.as_bytes());
+        let missing = parent.is_none();
+        // Where the directory was never made there is no target, and nothing must be mistaken for it.
+        let target = parent.map_or_else(|| temp.clone(), |parent| Spot::new(parent, leaf));
+        self.look(path, Pair { at: path.at.clone(), target, temp }, missing).map(Some)
+    }
+
+    fn dir(&self, at: &WsPath) -> Result<Option<Arc<Held>>, Miss> {
+        Ok(Held::find(&self.desk.tree, at).doing("opening the directory of")?.map(Arc::new))
+    }
+
+    fn look(&self, path: &IntentPath, pair: Pair, missing: bool) -> Result<Found, Miss> {
+        self.desk.step("recover.look", &path.at).doing("looking at")?;
+        let temp = pair.temp.look().doing("looking beside")?;
+        let target = if missing { Look::Absent } else { pair.target.look().doing("looking at")? };
+        let (target, temp) = match path.op {
+            ChangeOp::MakeDir | ChangeOp::RemoveDir => {
+                (dir_is(path, &target, false), dir_is(path, &temp, true))
+            }
+            _ => (file_is(path, &target)?, file_is(path, &temp)?),
+        };
+        let made = match (path.op, target) {
+            (ChangeOp::MakeDir, Is::Post) => Some(Arc::new(
+                pair.target.dir().child(pair.target.name(), &path.at).doing("opening the directory")?,
+            )),
+            _ => None,
+        };
+        let stage =
+            if self.overwritten(path, &pair)? { Stage::Swapped } else { stage(path.op, target, temp) };
+        let kept =
+            path.pre.is_none_or(|pre| path.inline_pre.is_some() || record::has(&self.desk.ledger, pre));
+        Ok(Found { pair, op: path.op, target, temp, stage, pre: path.pre, post: path.post, kept, made })
+    }
+
+    /// Whether a later intent on the path came so far that this one must have been through.
+    fn overwritten(&self, path: &IntentPath, pair: &Pair) -> Result<bool, Miss> {
+        let posts: Vec<Digest> =
+            self.later.iter().filter(|later| later.at == path.at).filter_map(|later| later.post).collect();
+        if posts.is_empty() {
+            return Ok(false);
+        }
+        let stands = pair.target.look().doing("looking at")?.digest().doing("reading")?;
+        Ok(stands.is_some_and(|digest| posts.contains(&digest)))
+    }
+}
+
+fn file_is(path: &IntentPath, look: &Look) -> Result<Is, Miss> {
+    let digest = look.digest().doing("reading")?;
+    Ok(match (look, digest) {
+        (Look::Absent, _) => Is::Absent,
+        (_, Some(digest)) if path.post == Some(digest) => Is::Post,
+        (_, Some(digest)) if path.pre == Some(digest) => Is::Pre,
+        _ => Is::Foreign,
+    })
+}
+
+/// What a directory operation sees at a name. At its temporary name a directory is the one that the intent speaks of;
+/// at the target only its inode tells.
+fn dir_is(path: &IntentPath, look: &Look, temporary: bool) -> Is {
+    match (path.op, look) {
+        (_, Look::Absent) => Is::Absent,
+        (ChangeOp::RemoveDir, Look::Directory(_)) => Is::Pre,
+        (ChangeOp::MakeDir, Look::Directory(id)) if temporary || path.made_ino == Some(id.ino) => Is::Post,
+        _ => Is::Foreign,
+    }
+}
+
+/// The table of R5.
+fn stage(op: ChangeOp, target: Is, temp: Is) -> Stage {
+    // What must stand at the target before, and after.
+    let (before, after) = match op {
+        ChangeOp::Edit => (Is::Pre, Is::Post),
+        ChangeOp::Create | ChangeOp::MakeDir => (Is::Absent, Is::Post),
+        ChangeOp::Delete | ChangeOp::RemoveDir => (Is::Pre, Is::Absent),
+    };
+    match temp {
+        Is::Post if target == before => Stage::Ready,
+        Is::Post => Stage::Crossed,
+        Is::Pre => Stage::Swapped,
+        Is::Foreign => Stage::Crossed,
+        Is::Absent if target == before => Stage::Untouched,
+        Is::Absent if target == after => Stage::Swapped,
+        Is::Absent => Stage::Unknown,
+    }
+}
+
+/// Brings the paths to all or nothing and says which.
+fn decide(desk: &Desk, found: &[Found]) -> Result<Outcome, (WsPath, Miss)> {
+    let any = |stage: Stage| found.iter().any(|one| one.stage == stage);
+    let begun = any(Stage::Swapped) || any(Stage::Ready);
+    if any(Stage::Crossed) || (begun && (any(Stage::Untouched) || any(Stage::Unknown))) {
+        for one in found.iter().filter(|one| one.stage == Stage::Unknown && begun) {
+            desk.question(
+                &one.pair,
+                "it was written by another program while a change of several files was interrupted",
+            );
+        }
+        return back(desk, found);
+    }
+    if !begun {
+        return Ok(Outcome::Aborted);
+    }
+    for one in found.iter().filter(|one| one.stage == Stage::Ready) {
+        match desk.go_forward(one) {
+            Ok(()) => {}
+            Err(miss) if miss.is_failure() => return Err((one.pair.at.clone(), miss)),
+            Err(_) => {
+                // Look again: what was forward a moment ago must go back now.
+                let seen = found.iter().map(|one| desk.see_again(one)).collect::<Result<Vec<_>, _>>();
+                return back(desk, &seen.map_err(|miss| (one.pair.at.clone(), miss))?);
+            }
+        }
+    }
+    names_durable(desk, found).map_err(|miss| (found[0].pair.at.clone(), miss))?;
+    Ok(Outcome::Sealed)
+}
+
+/// Takes every path back, the last one first.
+fn back(desk: &Desk, found: &[Found]) -> Result<Outcome, (WsPath, Miss)> {
+    let mut outcome = Outcome::Aborted;
+    for one in found.iter().rev() {
+        match desk.go_back(one) {
+            Ok(Top::Restored) => {}
+            Ok(Top::Foreign) => outcome = Outcome::Overtaken,
+            Err(miss) => return Err((one.pair.at.clone(), miss)),
+        }
+    }
+    if let Some(first) = found.first() {
+        names_durable(desk, found).map_err(|miss| (first.pair.at.clone(), miss))?;
+    }
+    Ok(outcome)
+}
+
+fn names_durable(desk: &Desk, found: &[Found]) -> Result<(), Miss> {
+    let mut dirs: Vec<&Arc<Held>> = Vec::new();
+    for one in found {
+        for dir in [one.pair.target.dir(), one.pair.temp.dir()] {
+            if !dirs.iter().any(|seen| seen.id() == dir.id()) {
+                dirs.push(dir);
+            }
+        }
+    }
+    let fds: Vec<_> = dirs.iter().map(|dir| dir.fd()).collect();
+    if let Some(first) = found.first() {
+        desk.step("recover.sync", &first.pair.at).doing("syncing the directory of")?;
+    }
+    commit::flush(&fds, Flush::Names, Durability::Full).doing("syncing the directory of")
+}
+
+impl Desk {
+    /// Swaps in a path whose new file waits at the temporary name, with every check of a first commit.
+    fn go_forward(&self, one: &Found) -> Result<(), Miss> {
+        match (one.op, one.pre) {
+            (ChangeOp::Edit, Some(pre)) => {
+                let ours = one.pair.temp.id().doing("looking beside")?.ok_or(Miss::Vanished)?;
+                self.replace(&one.pair, ours, pre, |_| Ok(())).map(|_| ())
+            }
+            _ => {
+                self.step("recover.place", &one.pair.at).doing("placing")?;
+                commit::rename(&one.pair.temp, &one.pair.target).map_err(|error| match error.kind() {
+                    io::ErrorKind::AlreadyExists => Miss::Exists,
+                    _ => Miss::Io { doing: "placing", error },
+                })
+            }
+        }
+    }
+
+    /// Takes back what of a path is swapped. What comes out waits at the temporary name.
+    fn go_back(&self, one: &Found) -> Result<Top, Miss> {
+        self.step("recover.back", &one.pair.at).doing("taking back")?;
+        // Not swapped: nothing is to be taken back, whatever another put there.
+        if matches!(one.stage, Stage::Ready | Stage::Untouched | Stage::Unknown) || one.temp == Is::Post {
+            return Ok(Top::Restored);
+        }
+        match one.op {
+            ChangeOp::Edit if one.target == Is::Post && one.temp == Is::Absent => Ok(self.lost_way_back(one)),
+            ChangeOp::Edit if one.target == Is::Post => {
+                let ours = one.pair.target.id().doing("looking at")?.ok_or(Miss::Vanished)?;
+                self.back_exchange(&one.pair, ours)
+            }
+            ChangeOp::Create if one.target == Is::Post => {
+                let (Some(id), Some(digest)) = (one.pair.target.id().doing("looking at")?, one.post) else {
+                    return Ok(Top::Restored);
+                };
+                self.back_creation(&one.pair, Ours { id, digest })
+            }
+            ChangeOp::MakeDir => match &one.made {
+                Some(made) => self.back_directory(&one.pair, made),
+                None => Ok(Top::Restored),
+            },
+            ChangeOp::Delete | ChangeOp::RemoveDir if one.temp != Is::Absent => self.back_removal(&one.pair),
+            ChangeOp::Edit if one.target == Is::Pre => Ok(Top::Restored),
+            // Another's bytes are on top of ours, or nothing because another removed them: that stays.
+            _ => {
+                if one.temp == Is::Foreign && one.target == Is::Foreign {
+                    self.question(&one.pair, "two versions of other programs met here; the one at the path stays, the other is kept");
+                }
+                Ok(Top::Foreign)
+            }
+        }
+    }
+
+    /// The old file is not beside the new one any more: another program took it away.
+    fn lost_way_back(&self, one: &Found) -> Top {
+        self.question(
+            &one.pair,
+            "the file before the change is gone from its temporary name, so the change stays",
+        );
+        Top::Foreign
+    }
+
+    /// The same path, looked at once more.
+    fn see_again(&self, one: &Found) -> Result<Found, Miss> {
+        let is = |spot: &Spot| -> Result<Is, Miss> {
+            let look = spot.look().doing("looking at")?;
+            let digest = look.digest().doing("reading")?;
+            Ok(match (&look, digest) {
+                (Look::Absent, _) => Is::Absent,
+                (Look::Directory(id), _) => match (one.op, &one.made) {
+                    (ChangeOp::RemoveDir, _) => Is::Pre,
+                    (ChangeOp::MakeDir, Some(made)) if made.file_id() == *id => Is::Post,
+                    _ => Is::Foreign,
+                },
+                (_, Some(digest)) if one.post == Some(digest) => Is::Post,
+                (_, Some(digest)) if one.pre == Some(digest) => Is::Pre,
+                _ => Is::Foreign,
+            })
+        };
+        let (target, temp) = (is(&one.pair.target)?, is(&one.pair.temp)?);
+        Ok(Found {
+            pair: one.pair.clone(),
+            op: one.op,
+            target,
+            temp,
+            stage: stage(one.op, target, temp),
+            pre: one.pre,
+            post: one.post,
+            kept: one.kept,
+            made: one.made.clone(),
+        })
+    }
+}
+
+impl Found {
+    fn rest(self) -> Rest {
+        Rest { pair: self.pair, pre: self.pre, kept: self.kept, post: self.post, content: None, old: None }
+    }
+}

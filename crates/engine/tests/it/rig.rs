@@ -1,0 +1,231 @@
+//! A throw-away workspace with its ledger and pipeline, and plans in one line.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use cotenant_coord::{Approver, Coord};
+use cotenant_engine::pipeline::{How, Landed, Pipeline, Recovered, Steps, Unwatched};
+use cotenant_ledger::{Ledger, LedgerOptions};
+use cotenant_model::{
+    Author, ClassRules, Code, Content, Digest, Durability, FileOp, Millis, Op, Plan, Refusal, RelPath,
+    SessionId, WsPath,
+};
+use cotenant_tree::Tree;
+
+/// A directory that goes with the value.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// On the disk that holds the system's temporary files.
+    pub fn new() -> Scratch {
+        Scratch::below(&std::env::temp_dir())
+    }
+
+    /// In memory where that is possible: for tests that start many ledgers.
+    pub fn fast() -> Scratch {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() && fs::metadata(memory).is_ok_and(|meta| !meta.permissions().readonly()) {
+            // `/dev` itself is never served, so the tree stays on disk and only the ledger may go there.
+            return Scratch::below(memory);
+        }
+        Scratch::new()
+    }
+
+    fn below(base: &Path) -> Scratch {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("cotenant-engine-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let dir = base.join(name);
+        fs::create_dir_all(&dir).unwrap();
+        Scratch(dir)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The pipeline of a workspace.
+pub struct Rig {
+    pub root: PathBuf,
+    pub ledger: Ledger,
+    pub pipeline: Pipeline,
+    pub recovered: Recovered,
+    pub durability: Durability,
+    coord: Mutex<Coord>,
+}
+
+pub const NOW: Millis = Millis(1_796_053_442_000);
+
+impl Rig {
+    pub fn open(root: &Path, state: &Path) -> Rig {
+        Rig::watched(root, state, Durability::Full, Arc::new(Unwatched)).unwrap()
+    }
+
+    pub fn watched(
+        root: &Path,
+        state: &Path,
+        durability: Durability,
+        steps: Arc<dyn Steps>,
+    ) -> Result<Rig, Refusal> {
+        let tree = Arc::new(Tree::open(root, &[], ClassRules::default()).unwrap());
+        let (ledger, unsealed) = Ledger::open(&LedgerOptions { dir: state.to_owned(), durability }).unwrap();
+        let (pipeline, recovered) = Pipeline::open_watched(tree, ledger.clone(), unsealed, NOW, steps)?;
+        let coord = Mutex::new(Coord::new());
+        Ok(Rig { root: root.to_owned(), ledger, pipeline, recovered, durability, coord })
+    }
+
+    pub fn commit(&self, ops: Vec<FileOp>) -> Result<Landed, Refusal> {
+        self.commit_if(ops, &|| Ok(()))
+    }
+
+    pub fn commit_if(
+        &self,
+        ops: Vec<FileOp>,
+        valid: &dyn Fn() -> Result<(), Refusal>,
+    ) -> Result<Landed, Refusal> {
+        let grant = self.coord.lock().unwrap().authorise(plan(ops), Approver::Policy);
+        let how =
+            How { durability: self.durability, now: NOW, idempotency: None, still_valid: &|_grant| valid() };
+        self.pipeline.commit(grant, &how)
+    }
+
+    pub fn refused(&self, ops: Vec<FileOp>) -> Refusal {
+        self.commit(ops).expect_err("the plan must be refused")
+    }
+
+    pub fn write(&self, path: &str, bytes: &[u8]) {
+        let path = self.root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    pub fn read(&self, path: &str) -> Option<Vec<u8>> {
+        fs::read(self.root.join(path)).ok()
+    }
+
+    pub fn blob(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        self.ledger.blob(Digest::of(bytes)).unwrap()
+    }
+
+    /// Whether a version is in the ledger, or stands anywhere in the tree.
+    pub fn has(&self, bytes: &[u8]) -> bool {
+        self.blob(bytes).as_deref() == Some(bytes)
+            || files(&self.root).values().any(|content| content == bytes)
+    }
+
+    /// Waits for the background and asserts that it left no temporary name.
+    pub fn settle(&self) {
+        self.pipeline.idle();
+        assert_eq!(stray(&self.root), Vec::<String>::new(), "temporary names are left");
+    }
+}
+
+/// Two directories: the tree, and the state of its ledger.
+pub struct Place {
+    pub tree: Scratch,
+    pub state: Scratch,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        Place { tree: Scratch::new(), state: Scratch::new() }
+    }
+
+    pub fn fast() -> Place {
+        Place { tree: Scratch::new(), state: Scratch::fast() }
+    }
+
+    pub fn open(&self) -> Rig {
+        Rig::open(self.tree.path(), self.state.path())
+    }
+}
+
+pub fn plan(ops: Vec<FileOp>) -> Plan {
+    Plan {
+        author: Author { agent: "agent-a".into(), session: SessionId(1), task: None, turn: 1 },
+        tool: "edit_file".into(),
+        ops,
+        diff: String::new(),
+        undoes: None,
+    }
+}
+
+pub fn at(path: &str) -> WsPath {
+    WsPath::root(RelPath::parse(path).unwrap())
+}
+
+pub fn content(bytes: &[u8]) -> Content {
+    bytes.into()
+}
+
+pub fn replace(path: &str, pre: &[u8], post: &[u8]) -> FileOp {
+    FileOp { at: at(path), op: Op::Replace { pre: Digest::of(pre), content: content(post) } }
+}
+
+pub fn create(path: &str, bytes: &[u8]) -> FileOp {
+    FileOp { at: at(path), op: Op::Create { content: content(bytes), mode: None } }
+}
+
+pub fn delete(path: &str, pre: &[u8]) -> FileOp {
+    FileOp { at: at(path), op: Op::Delete { pre: Digest::of(pre) } }
+}
+
+pub fn mkdir(path: &str) -> FileOp {
+    FileOp { at: at(path), op: Op::MakeDir }
+}
+
+pub fn rmdir(path: &str) -> FileOp {
+    FileOp { at: at(path), op: Op::RemoveDir }
+}
+
+/// Every regular file below `root`, by its path.
+pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    walk(root, &mut |path, is_dir| {
+        if !is_dir && path.is_file() {
+            found.insert(
+                path.strip_prefix(root).unwrap().to_str().unwrap().to_owned(),
+                fs::read(path).unwrap(),
+            );
+        }
+    });
+    found
+}
+
+/// Temporary names below `root`.
+pub fn stray(root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    walk(root, &mut |path, _| {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if name.starts_with(".cotenant-") {
+            found.push(name);
+        }
+    });
+    found
+}
+
+fn walk(dir: &Path, see: &mut dyn FnMut(&Path, bool)) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let is_dir = entry.file_type().unwrap().is_dir();
+        see(&entry.path(), is_dir);
+        if is_dir {
+            walk(&entry.path(), see);
+        }
+    }
+}
+
+#[track_caller]
+pub fn assert_code(refusal: &Refusal, code: Code) {
+    assert_eq!(refusal.code, code, "{refusal}");
+    assert!(!refusal.next.is_empty(), "no next step: {refusal}");
+}
