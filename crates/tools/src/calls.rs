@@ -401,7 +401,7 @@ impl Toolbox {
         let facts = Value::from(facts_json(&reply.facts));
         meta.insert("cotenant/facts".to_owned(), facts);
         self.notices_meta(&mut meta, &notices);
-        let structured = self.terms(call.session).is_some_and(|terms| terms.structured).then(|| {
+        let structured = self.wants_fields(call).then(|| {
             let mut fields = reply.json();
             fields.insert("text".to_owned(), text.as_str().into());
             fields.into()
@@ -420,12 +420,18 @@ impl Toolbox {
             answer.text = format!("{first}{lines}\n{rest}");
             self.notices_meta(&mut answer.meta, &notices);
         }
-        answer.structured = self.terms(call.session).is_some_and(|terms| terms.structured).then(|| {
+        answer.structured = self.wants_fields(call).then(|| {
             let mut fields = refusal_json(&refusal);
             fields.insert("text".to_owned(), answer.text.as_str().into());
             fields.into()
         });
         answer
+    }
+
+    /// Whether the caller is a program: `--structured`, or the command line.
+    fn wants_fields(&self, call: &Call) -> bool {
+        call.meta.contains_key("cotenant/structured")
+            || self.terms(call.session).is_some_and(|terms| terms.structured)
     }
 
     /// Notices for the session, each delivered once: text and its form for programs.

@@ -1,0 +1,75 @@
+//! The journal for people: exported as JSON lines, checked as a chain.
+
+use cotenant_ledger::{JournalEntry, JournalReport, verify_export};
+use cotenant_model::{Code, Digest, Millis, Refusal};
+use serde_json::{Map, Value, json};
+
+use super::Desk;
+
+/// Entries of one answer.
+const PAGE: usize = 1000;
+
+impl Desk {
+    /// `journal`: the entries after number `after`, a page of them.
+    pub(super) fn journal(&self, args: &Map<String, Value>) -> Result<Value, Refusal> {
+        let after = args.get("after").and_then(Value::as_u64).unwrap_or(0);
+        let entries =
+            self.workspace().ledger().journal_entries(after, PAGE).map_err(|error| error.refusal())?;
+        let last = entries.last().map(|entry| entry.seq);
+        let more = entries.len() == PAGE;
+        let lines: Vec<Value> = entries.iter().map(line).collect();
+        Ok(json!({"entries": lines, "last": last, "more": more}))
+    }
+
+    /// `journal_verify`: the stored chain.
+    pub(super) fn journal_verify(&self) -> Result<Value, Refusal> {
+        let report = self.workspace().ledger().verify_journal().map_err(|error| error.refusal())?;
+        Ok(verdict(&report))
+    }
+}
+
+/// An entry as a JSON line. The body is text as it was hashed, so that the line can be checked.
+fn line(entry: &JournalEntry) -> Value {
+    json!({
+        "seq": entry.seq,
+        "time": entry.time.0,
+        "kind": entry.kind,
+        "body": String::from_utf8_lossy(&entry.body),
+        "hash": entry.hash.hex(),
+    })
+}
+
+fn verdict(report: &JournalReport) -> Value {
+    json!({
+        "entries": report.entries,
+        "whole": report.broken_at.is_none(),
+        "broken_at": report.broken_at,
+        "head": report.head.map(|head| head.hex()),
+    })
+}
+
+/// Checks an exported journal, JSON lines. An error names the line that is none of ours.
+pub fn verify_lines(text: &str) -> Result<Value, Refusal> {
+    let mut entries = Vec::new();
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let entry = serde_json::from_str::<Value>(line).ok().and_then(|line| parsed(&line));
+        entries.push(entry.ok_or_else(|| {
+            Refusal::new(Code::BadInput, format!("Line {} is no entry of a journal.", index + 1))
+                .next("cotenant journal --json > FILE exports one")
+        })?);
+    }
+    Ok(verdict(&verify_export(entries)))
+}
+
+fn parsed(line: &Value) -> Option<JournalEntry> {
+    let hash = line.get("hash")?.as_str()?;
+    let bytes: Option<Vec<u8>> =
+        (0..hash.len() / 2).map(|at| u8::from_str_radix(hash.get(2 * at..2 * at + 2)?, 16).ok()).collect();
+    Some(JournalEntry {
+        seq: line.get("seq")?.as_u64()?,
+        time: Millis(line.get("time")?.as_u64()?),
+        kind: line.get("kind")?.as_str()?.to_owned(),
+        body: line.get("body")?.as_str()?.as_bytes().to_vec(),
+        hash: Digest::from_bytes(&bytes?)?,
+    })
+}

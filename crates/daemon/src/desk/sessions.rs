@@ -1,0 +1,86 @@
+//! Tool calls from a terminal: one session per session leader, for as long as that process lives.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, PoisonError};
+
+use cotenant_model::{Code, Profile, Refusal, SessionId};
+use cotenant_tools::Toolbox;
+use cotenant_tools::host::{Hello, Host};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, getsid, pidfd_open};
+use serde_json::{Map, Value};
+
+use super::{named_session, text};
+use crate::Peer;
+
+/// The sessions of terminals, by the process that leads them.
+#[derive(Default)]
+pub(super) struct Terminals(Mutex<HashMap<i32, Terminal>>);
+
+struct Terminal {
+    session: SessionId,
+    leader: OwnedFd,
+}
+
+impl Terminals {
+    /// The session that a call belongs to: the one it names, else its terminal's, opened if need be.
+    pub(super) fn session(
+        &self,
+        toolbox: &Toolbox,
+        args: &Map<String, Value>,
+        peer: &Peer,
+    ) -> Result<SessionId, Refusal> {
+        if let Some(session) = named_session(args)? {
+            if toolbox.workspace().coord().session(session).is_some() {
+                return Ok(session);
+            }
+            return Err(Refusal::new(
+                Code::SessionEnded,
+                format!("There is no session {session} (COTENANT_SESSION)."),
+            )
+            .next("unset COTENANT_SESSION"));
+        }
+        let mut terminals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended: Vec<i32> = terminals
+            .iter()
+            .filter(|(_, terminal)| has_ended(&terminal.leader))
+            .map(|(pid, _)| *pid)
+            .collect();
+        for pid in ended {
+            if let Some(terminal) = terminals.remove(&pid) {
+                toolbox.close(terminal.session);
+            }
+        }
+        let hello = Hello {
+            agent: Some(text(args, "agent").unwrap_or("terminal").to_owned()),
+            task: text(args, "task").map(str::to_owned),
+            profile: text(args, "profile").and_then(Profile::parse),
+            tools: Some(cotenant_model::ToolSet::ALL.to_vec()),
+            pid: Some(peer.pid),
+            ..Hello::default()
+        };
+        // A caller that is gone already, or whose leader is, gets a session for this one call's sake.
+        let leader =
+            Pid::from_raw(i32::try_from(peer.pid).unwrap_or(0)).and_then(|pid| getsid(Some(pid)).ok());
+        let Some((leader, fd)) =
+            leader.and_then(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)))
+        else {
+            return toolbox.open(&hello);
+        };
+        let key = leader.as_raw_nonzero().get();
+        if let Some(terminal) = terminals.get(&key) {
+            return Ok(terminal.session);
+        }
+        let session = toolbox.open(&hello)?;
+        terminals.insert(key, Terminal { session, leader: fd });
+        Ok(session)
+    }
+}
+
+/// Whether the process has ended: its descriptor is readable then.
+fn has_ended(pidfd: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut fds, Some(&at_once)), Ok(ready) if ready > 0)
+}

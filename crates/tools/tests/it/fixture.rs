@@ -1,0 +1,145 @@
+//! A workspace in a scratch folder with its tools, a clock that stands still, and calls as a client makes them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cotenant_engine::{Clock, Options, Workspace};
+use cotenant_model::{Millis, Profile, SessionId, Settings, ToolSet};
+use cotenant_tools::Toolbox;
+use cotenant_tools::host::{Answer, Call, Hello, Host};
+use serde_json::{Map, Value};
+
+/// A clock that a test moves.
+pub struct Hand(AtomicU64);
+
+impl Clock for Hand {
+    fn wall(&self) -> Millis {
+        Millis(1_796_053_442_000 + self.0.load(Ordering::SeqCst))
+    }
+    fn steady(&self) -> Millis {
+        Millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+pub struct Fixture {
+    base: PathBuf,
+    pub toolbox: Arc<Toolbox>,
+    pub session: SessionId,
+    clock: Arc<Hand>,
+}
+
+impl Fixture {
+    pub fn new() -> Fixture {
+        Fixture::with(Settings { profile: Profile::Trusting, ..Settings::default() })
+    }
+
+    pub fn careful() -> Fixture {
+        Fixture::with(Settings::default())
+    }
+
+    pub fn with(settings: Settings) -> Fixture {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("cotenant-tools-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::SeqCst));
+        let base = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(base.join("root")).unwrap();
+        let clock = Arc::new(Hand(AtomicU64::new(1000)));
+        let options = Options {
+            root: base.join("root"),
+            state: base.join("state"),
+            settings,
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+        };
+        let workspace = Workspace::open(options).unwrap_or_else(|refusal| panic!("{refusal}"));
+        let toolbox = Arc::new(Toolbox::new(Arc::new(workspace)));
+        let session = open(&toolbox, "agent-a");
+        Fixture { base, toolbox, session, clock }
+    }
+
+    /// Another session.
+    pub fn session(&self, agent: &str) -> SessionId {
+        open(&self.toolbox, agent)
+    }
+
+    pub fn pass(&self, ms: u64) {
+        self.clock.0.fetch_add(ms, Ordering::SeqCst);
+    }
+
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.base.join("root").join(relative)
+    }
+
+    pub fn put(&self, relative: &str, bytes: impl AsRef<[u8]>) {
+        std::fs::create_dir_all(self.path(relative).parent().unwrap()).unwrap();
+        std::fs::write(self.path(relative), bytes).unwrap();
+    }
+
+    pub fn get(&self, relative: &str) -> String {
+        String::from_utf8(std::fs::read(self.path(relative)).unwrap()).unwrap()
+    }
+
+    pub fn has(&self, relative: &str) -> bool {
+        std::fs::symlink_metadata(self.path(relative)).is_ok()
+    }
+
+    pub fn call(&self, tool: &str, args: Value) -> Answer {
+        self.call_as(self.session, tool, args)
+    }
+
+    pub fn call_as(&self, session: SessionId, tool: &str, args: Value) -> Answer {
+        let args: Map<String, Value> = args.as_object().cloned().unwrap_or_default();
+        let ticket = self.toolbox.arrive(session, tool, &args);
+        self.toolbox.call(Call { session, tool: tool.to_owned(), args, meta: Map::new(), ticket })
+    }
+
+    /// A call that must succeed.
+    pub fn ok(&self, tool: &str, args: Value) -> String {
+        let answer = self.call(tool, args);
+        assert!(!answer.is_error, "{}", answer.text);
+        answer.text
+    }
+
+    /// A call that must be refused with `code`.
+    pub fn no(&self, code: &str, tool: &str, args: Value) -> String {
+        let answer = self.call(tool, args);
+        assert!(answer.text.starts_with(code), "{code} wanted: {}", answer.text);
+        answer.text
+    }
+
+    /// Carries out the `retry` that a refusal offers.
+    pub fn retry(&self, refusal: &str) -> Answer {
+        let next = refusal.rsplit("retry {").next().unwrap();
+        let text = format!("{{{next}");
+        let args = serde_json::Deserializer::from_str(&text).into_iter::<Value>().next().unwrap().unwrap();
+        self.call("retry", args)
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        self.toolbox.workspace().settle();
+        let _ = std::fs::remove_dir_all(&self.base);
+    }
+}
+
+fn open(toolbox: &Toolbox, agent: &str) -> SessionId {
+    let hello =
+        Hello { agent: Some(agent.to_owned()), tools: Some(ToolSet::ALL.to_vec()), ..Hello::default() };
+    toolbox.open(&hello).unwrap_or_else(|refusal| panic!("{refusal}"))
+}
+
+/// The value of a fact on line 1.
+pub fn fact(text: &str, name: &str) -> Option<String> {
+    let line = text.lines().next()?;
+    let start = line
+        .find(&format!(" {name}="))
+        .map(|at| at + name.len() + 2)
+        .or_else(|| line.starts_with(&format!("{name}=")).then_some(name.len() + 1))?;
+    let rest = &line[start..];
+    let end = if rest.starts_with('"') {
+        rest[1..].find('"').map_or(rest.len(), |at| at + 2)
+    } else {
+        rest.find(' ').unwrap_or(rest.len())
+    };
+    Some(rest[..end].to_owned())
+}
