@@ -386,7 +386,7 @@ fn settled(outcome: &ApprovalOutcome) -> String {
 
 /// What is kept for a session.
 impl Coord {
-    /// Keeps a call for `retry`: 10 minutes, or with a question until 10 minutes after its answer.
+    /// Keeps a call for `retry`: 10 minutes, with a question at least until 10 minutes after its answer.
     pub fn keep_retry(&mut self, session: SessionId, retry: Retry, now: Millis) -> RetryToken {
         let id = self.keep.keep_retry(session, retry, now);
         self.keep_if_open(session);
@@ -395,9 +395,8 @@ impl Coord {
 
     /// The call, if it is this session's and still kept. It stays.
     pub fn retry(&self, session: SessionId, token: RetryToken, now: Millis) -> Option<Retry> {
-        let retry = self.keep.retries.get(session, token.0, now)?;
-        let kept = retry.approval.is_none_or(|approval| self.approvals.is_kept(approval, now));
-        kept.then(|| retry.clone())
+        let lives = |retry: &Retry| retry.approval.is_some_and(|id| self.approvals.is_kept(id, now));
+        self.keep.retries.get(session, token.0, now, lives).cloned()
     }
 
     /// Keeps a proposal, for 10 minutes.
@@ -414,7 +413,7 @@ impl Coord {
 
     /// The proposal, if it is this session's and still kept.
     pub fn suggestion(&self, session: SessionId, id: SuggestionId, now: Millis) -> Option<Suggestion> {
-        self.keep.suggestions.get(session, id.0, now).cloned()
+        self.keep.suggestions.get(session, id.0, now, |_| false).cloned()
     }
 
     /// Keeps a capped answer, for an hour and within 16 MB per session, 64 MB in all; the oldest go first.
@@ -433,7 +432,7 @@ impl Coord {
 
     /// The answer, if it is this session's and still kept.
     pub fn handle(&self, session: SessionId, id: HandleId, now: Millis) -> Option<Handle> {
-        self.keep.handles.get(session, id.0, now).cloned()
+        self.keep.handles.get(session, id.0, now, |_| false).cloned()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cotenant_model::{ApprovalId, Digest, Millis, SessionId, WsPath};
 
-/// A kept thing lives so long; a retry token of a question as long as the question, and then so long after its answer.
+/// A kept thing lives so long; a retry token of a question also as long as the question and its outcome are kept.
 pub const KEEP_MS: u64 = 600_000;
 
 /// A capped answer lives so long.
@@ -42,25 +42,35 @@ pub struct Handle {
     pub bytes: Arc<[u8]>,
 }
 
-/// Bytes that count against the bounds of a [`Shelf`].
-pub(crate) trait Weight {
+/// What a [`Shelf`] holds.
+pub(crate) trait Kept {
+    /// Bytes that count against the bounds.
     fn weight(&self) -> usize;
+
+    /// It belongs to a question: it makes no room for others.
+    fn pinned(&self) -> bool {
+        false
+    }
 }
 
 /// What an entry counts besides its bytes, so that the number of small ones is bounded, too.
 const OVERHEAD: usize = 4096;
 
-impl Weight for Retry {
+impl Kept for Retry {
     fn weight(&self) -> usize {
         OVERHEAD + self.args.len()
     }
+
+    fn pinned(&self) -> bool {
+        self.approval.is_some()
+    }
 }
-impl Weight for Suggestion {
+impl Kept for Suggestion {
     fn weight(&self) -> usize {
         OVERHEAD + self.at.path.as_bytes().len() + self.payload.len()
     }
 }
-impl Weight for Handle {
+impl Kept for Handle {
     fn weight(&self) -> usize {
         OVERHEAD + self.title.len() + self.bytes.len()
     }
@@ -69,13 +79,13 @@ impl Weight for Handle {
 #[derive(Debug)]
 struct Item<T> {
     session: SessionId,
-    /// `None`: as long as the question it belongs to.
+    /// `None`: it is over by itself, and lives as long as the question it belongs to.
     deadline: Option<Millis>,
     thing: T,
 }
 
 /// Things by rising number, bounded in bytes per session and in all: the oldest goes first, but the newest always
-/// stays, and so does what has no deadline of its own.
+/// stays, and so does what belongs to a question.
 #[derive(Debug)]
 pub(crate) struct Shelf<T> {
     last: u64,
@@ -84,14 +94,14 @@ pub(crate) struct Shelf<T> {
     total_bytes: usize,
 }
 
-impl<T: Weight + Clone> Shelf<T> {
+impl<T: Kept> Shelf<T> {
     pub(crate) fn new(session_bytes: usize, total_bytes: usize) -> Shelf<T> {
         Shelf { last: 0, items: BTreeMap::new(), session_bytes, total_bytes }
     }
 
-    pub(crate) fn keep(&mut self, session: SessionId, thing: T, deadline: Option<Millis>) -> u64 {
+    pub(crate) fn keep(&mut self, session: SessionId, thing: T, deadline: Millis) -> u64 {
         self.last += 1;
-        self.items.insert(self.last, Item { session, deadline, thing });
+        self.items.insert(self.last, Item { session, deadline: Some(deadline), thing });
         self.trim(self.session_bytes, |item| item.session == session);
         self.trim(self.total_bytes, |_| true);
         self.last
@@ -104,7 +114,7 @@ impl<T: Weight + Clone> Shelf<T> {
         let mut over = weight.saturating_sub(limit);
         let newest = self.last;
         self.items.retain(|id, item| {
-            let goes = over > 0 && *id != newest && item.deadline.is_some() && counts(item);
+            let goes = over > 0 && *id != newest && !item.thing.pinned() && counts(item);
             if goes {
                 over = over.saturating_sub(item.thing.weight());
             }
@@ -112,25 +122,40 @@ impl<T: Weight + Clone> Shelf<T> {
         });
     }
 
-    /// The thing, if it is this session's and its time is not over.
-    pub(crate) fn get(&self, session: SessionId, id: u64, now: Millis) -> Option<&T> {
+    /// The thing, if it is this session's and its time is not over; `lives` decides of what is over by itself.
+    pub(crate) fn get(
+        &self,
+        session: SessionId,
+        id: u64,
+        now: Millis,
+        lives: impl Fn(&T) -> bool,
+    ) -> Option<&T> {
         let item = self.items.get(&id).filter(|item| item.session == session)?;
-        item.deadline.is_none_or(|deadline| now < deadline).then_some(&item.thing)
+        (!over(item.deadline, now) || lives(&item.thing)).then_some(&item.thing)
     }
 
     pub(crate) fn end(&mut self, session: SessionId) {
         self.items.retain(|_, item| item.session != session);
     }
 
-    /// Drops what is over; `lives` decides of what has no deadline.
+    /// Drops what is over and does not live on.
     pub(crate) fn expire(&mut self, now: Millis, lives: impl Fn(&T) -> bool) {
-        self.items
-            .retain(|_, item| item.deadline.map_or_else(|| lives(&item.thing), |deadline| now < deadline));
+        self.items.retain(|_, item| {
+            if !over(item.deadline, now) {
+                return true;
+            }
+            item.deadline = None;
+            lives(&item.thing)
+        });
     }
 
     pub(crate) fn deadline(&self) -> Option<Millis> {
         self.items.values().filter_map(|item| item.deadline).min()
     }
+}
+
+fn over(deadline: Option<Millis>, now: Millis) -> bool {
+    deadline.is_none_or(|deadline| deadline <= now)
 }
 
 /// Megabytes, in bytes.
@@ -155,18 +180,16 @@ impl Default for Keep {
 }
 
 impl Keep {
-    /// `retry` of a question has no deadline of its own.
     pub(crate) fn keep_retry(&mut self, session: SessionId, retry: Retry, now: Millis) -> u64 {
-        let deadline = retry.approval.is_none().then(|| now.plus(KEEP_MS));
-        self.retries.keep(session, retry, deadline)
+        self.retries.keep(session, retry, now.plus(KEEP_MS))
     }
 
     pub(crate) fn keep_suggestion(&mut self, session: SessionId, suggestion: Suggestion, now: Millis) -> u64 {
-        self.suggestions.keep(session, suggestion, Some(now.plus(KEEP_MS)))
+        self.suggestions.keep(session, suggestion, now.plus(KEEP_MS))
     }
 
     pub(crate) fn keep_handle(&mut self, session: SessionId, handle: Handle, now: Millis) -> u64 {
-        self.handles.keep(session, handle, Some(now.plus(HANDLE_MS)))
+        self.handles.keep(session, handle, now.plus(HANDLE_MS))
     }
 
     pub(crate) fn end(&mut self, session: SessionId) {
@@ -177,8 +200,8 @@ impl Keep {
 
     pub(crate) fn expire(&mut self, now: Millis, lives: impl Fn(ApprovalId) -> bool) {
         self.retries.expire(now, |retry| retry.approval.is_some_and(&lives));
-        self.suggestions.expire(now, |_| true);
-        self.handles.expire(now, |_| true);
+        self.suggestions.expire(now, |_| false);
+        self.handles.expire(now, |_| false);
     }
 
     pub(crate) fn deadline(&self) -> Option<Millis> {

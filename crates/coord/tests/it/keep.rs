@@ -68,11 +68,14 @@ fn each_has_its_time() {
 }
 
 #[test]
-fn a_retry_of_a_question_that_was_never_put_is_over() {
+fn a_token_may_come_before_its_question_and_lives_as_any_other_if_none_comes() {
     let mut coord = pair();
     let token = coord.keep_retry(A, call("undo", 1, Some(ApprovalId(5))), NOW);
-    assert!(coord.retry(A, token, NOW).is_none());
     coord.tick(NOW);
+    assert!(coord.retry(A, token, NOW).is_some(), "a tick between token and question harms nothing");
+    let over = NOW.plus(KEEP_MS);
+    assert!(coord.retry(A, token, over).is_none());
+    coord.tick(over);
     assert!(coord.next_deadline().is_none());
 }
 
@@ -117,10 +120,13 @@ proptest! {
     ) {
         let mut coord = Coord::new();
         (1..7).for_each(|id| coord.open_session(SessionId(id), crate::kit::who("a"), NOW));
+        // Shared bytes: what is tested are the sums.
+        let sizes: Vec<Arc<[u8]>> = (0..9).map(|megabytes| vec![0; (megabytes * MB).saturating_sub(8192)].into()).collect();
         let mut kept = Vec::new();
         for (session, megabytes) in given {
             let session = SessionId(session);
-            kept.push((session, megabytes, coord.keep_handle(session, handle(megabytes * MB - 8192), NOW)));
+            let handle = Handle { title: String::new(), bytes: sizes[megabytes].clone() };
+            kept.push((session, megabytes, coord.keep_handle(session, handle, NOW)));
         }
         let alive: Vec<_> = kept.iter().filter(|(session, _, id)| coord.handle(*session, *id, NOW).is_some()).collect();
         prop_assert!(alive.iter().map(|(_, megabytes, _)| megabytes).sum::<usize>() <= 64);

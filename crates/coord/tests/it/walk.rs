@@ -113,6 +113,8 @@ fn nothing_left(coord: &Coord, id: SessionId, now: Millis) -> bool {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
     #[test]
     fn the_same_events_give_the_same_state_and_effects(steps in steps()) {
         let run = || {
