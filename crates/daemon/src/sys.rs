@@ -55,3 +55,10 @@ pub(crate) fn trim() {
         libc::malloc_trim(0);
     }
 }
+
+/// The parent of a process; `None` where there is no such process.
+pub(crate) fn parent_of(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything, parentheses too; what follows the last one has a fixed form.
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}

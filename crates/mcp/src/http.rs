@@ -24,13 +24,12 @@ use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{RoleServer, ServerHandler};
-use serde::de::IgnoredAny;
-use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::MESSAGE_MAX;
 use crate::handler::{Caller, Handler};
+use crate::parse::{error_line, not_json};
 use crate::scan::Scan;
 
 /// A token's session ends after so long without a request.
@@ -283,8 +282,8 @@ async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) 
         Ok(body) => body,
         Err(answer) => return answer,
     };
-    if let Err(error) = serde_json::from_slice::<IgnoredAny>(&body) {
-        return parse_error(&error);
+    if let Some(error) = not_json(&body) {
+        return wrong(&error);
     }
     if stale && Scan::of(&body).method() == Some(b"initialize") {
         // A client that starts anew with the id of a session that is gone gets a new one.
@@ -293,9 +292,8 @@ async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) 
     next.run(Request::from_parts(parts, body.into())).await
 }
 
-fn parse_error(error: &serde_json::Error) -> Response {
-    let error = ErrorData::parse_error(format!("the body is not JSON: {error}"), None);
-    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string();
+fn wrong(error: &ErrorData) -> Response {
+    let body = error_line(None, error);
     (StatusCode::BAD_REQUEST, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 

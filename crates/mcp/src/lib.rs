@@ -17,7 +17,8 @@ use cotenant_model::SessionId;
 use cotenant_tools::host::Host;
 use tokio::sync::watch;
 
-pub use lines::{MESSAGE_MAX, Reader};
+pub use lines::{Cutter, Line, MESSAGE_MAX, Reader};
+pub use parse::too_long_answer;
 pub use transport::Writer;
 
 /// Serves one connection of an open session until its input ends or `stop` turns true; then the calls under way are

@@ -8,6 +8,7 @@ use rmcp::model::{
 };
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::scan::Scan;
@@ -43,7 +44,7 @@ pub(crate) fn parse(line: &[u8]) -> Parsed {
     }
     let frame: Frame<'_> = match serde_json::from_slice(line) {
         Ok(frame) => frame,
-        Err(error) => return no_frame(line, &error),
+        Err(_) => return no_frame(line),
     };
     let id = match frame.id.map(request_id) {
         None => None,
@@ -66,6 +67,21 @@ pub(crate) fn parse(line: &[u8]) -> Parsed {
     }
 }
 
+/// The line that answers a request which exceeded the bound; `None` where nothing waits for an answer.
+pub fn too_long_answer(scan: &Scan) -> Option<Vec<u8>> {
+    match too_long(scan) {
+        Parsed::Wrong(id, error) => Some(error_line(id.as_ref(), &error)),
+        _ => None,
+    }
+}
+
+/// The line that answers with an error. Where the id is not known it is null, as JSON-RPC has it.
+pub(crate) fn error_line(id: Option<&RequestId>, error: &ErrorData) -> Vec<u8> {
+    let mut line = json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string().into_bytes();
+    line.push(b'\n');
+    line
+}
+
 /// The error that answers a line which exceeded the bound.
 pub(crate) fn too_long(scan: &Scan) -> Parsed {
     if scan.answers() && scan.method().is_none() {
@@ -75,9 +91,17 @@ pub(crate) fn too_long(scan: &Scan) -> Parsed {
     wrong(id, "the message exceeds 16 MiB; send the content in parts")
 }
 
-fn no_frame(line: &[u8], error: &serde_json::Error) -> Parsed {
-    if serde_json::from_slice::<IgnoredAny>(line).is_err() {
-        return Parsed::Wrong(None, ErrorData::parse_error(format!("the line is not JSON: {error}"), None));
+/// The error that answers what is no JSON.
+pub(crate) fn not_json(bytes: &[u8]) -> Option<ErrorData> {
+    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string());
+    let read =
+        text.and_then(|text| serde_json::from_str::<IgnoredAny>(text).map_err(|error| error.to_string()));
+    read.err().map(|error| ErrorData::parse_error(format!("the message is not JSON: {error}"), None))
+}
+
+fn no_frame(line: &[u8]) -> Parsed {
+    if let Some(error) = not_json(line) {
+        return Parsed::Wrong(None, error);
     }
     let id = Scan::of(line).id().and_then(|raw| serde_json::from_slice(raw).ok()).and_then(request_id);
     wrong(id, "the message must be one JSON-RPC object")

@@ -13,12 +13,11 @@ use rmcp::model::{
     RequestMetaObject, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
-use serde_json::json;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::lines::{Line, Lines, Reader};
-use crate::parse::{Parsed, parse, too_long};
+use crate::parse::{Parsed, error_line, parse, too_long};
 use crate::turn::Turn;
 
 /// A byte stream that a session writes to.
@@ -159,7 +158,7 @@ impl Wire {
     }
 
     fn answer_wrong(&self, id: Option<RequestId>, error: &ErrorData, slot: Slot) {
-        let line = line(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+        let line = error_line(id.as_ref(), error);
         let output = Arc::clone(&self.output);
         tokio::spawn(async move {
             // A write that fails is met again by the reader as the end of the stream.
