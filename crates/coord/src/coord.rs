@@ -190,6 +190,7 @@ impl Coord {
     /// The root was replaced: receipts and open plans are void.
     pub fn void_all(&mut self, now: Millis) -> Vec<Effect> {
         self.receipts.clear();
+        self.works.forget_unseen();
         let pending: Vec<ApprovalId> = self.approvals.pending().map(|question| question.id).collect();
         pending.into_iter().flat_map(|id| self.settle(id, ApprovalOutcome::Stale, now)).collect()
     }

@@ -55,8 +55,8 @@ impl FromIterator<(usize, usize)> for LineSet {
 /// How lines moved from one version of a file to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineMap {
-    /// What was replaced by what, in file order, as [`cotenant_text::changed_regions`] gives it. Every other line stays
-    /// and only shifts.
+    /// What was replaced by what, in file order, as [`cotenant_text::changed_regions`] gives it: half-open, and empty
+    /// where lines only came or went. Every other line stays and only shifts.
     pub regions: Vec<Region>,
     /// The new version's number of lines, where it is known.
     pub total_lines: Option<usize>,

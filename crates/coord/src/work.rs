@@ -71,6 +71,11 @@ impl Works {
         }
     }
 
+    /// No session has seen anything any more, so none has missed anything.
+    pub(crate) fn forget_unseen(&mut self) {
+        self.0.values_mut().for_each(|work| work.unseen.clear());
+    }
+
     pub(crate) fn end(&mut self, id: SessionId) {
         self.0.remove(&id);
     }

@@ -113,3 +113,13 @@ fn of_many_missed_changes_the_latest_ten_are_kept() {
     assert_eq!(unseen(&coord, B, "f"), (6..=15).collect::<Vec<_>>());
     assert_eq!(coord.take_notices(B).len(), 1);
 }
+
+#[test]
+fn a_replaced_root_is_nothing_that_was_missed() {
+    let mut coord = pair();
+    coord.shown(B, &at("f"), all("v1", 9), NOW);
+    landed(&mut coord, Some(A), 7, "f", Some("v2"));
+    coord.void_all(NOW);
+    assert!(unseen(&coord, B, "f").is_empty());
+    assert_eq!(coord.own_changes(A).unwrap().changed.len(), 1, "own work stands in the history");
+}

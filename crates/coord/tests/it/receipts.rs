@@ -124,7 +124,7 @@ fn a_change_that_was_not_shown_leaves_a_gap() {
 #[test]
 fn deleted_forgotten_moved_and_void() {
     let mut coord = pair();
-    for path in ["d/f", "d/sub/g", "dx", "e/f"] {
+    for path in ["d/f", "d/sub/g", "dx", "e/f", "e/replaced"] {
         coord.shown(A, &at(path), all(path, 3), NOW);
         coord.shown(B, &at(path), all(path, 3), NOW);
     }
@@ -136,6 +136,7 @@ fn deleted_forgotten_moved_and_void() {
         assert_eq!(coord.receipt(B, &at(path)).unwrap().digest, digest(digest_of), "{path}");
     }
     assert!(coord.receipt(A, &at("d/f")).is_none());
+    assert!(coord.receipt(A, &at("e/replaced")).is_none(), "what lay below the target is gone");
 
     coord.forget_path(&at("e/sub"));
     assert!(coord.receipt(A, &at("e/sub/g")).is_none() && coord.receipt(A, &at("e/f")).is_some());
