@@ -76,6 +76,8 @@ struct Started {
     server: Arc<Server>,
     listener: UnixListener,
     lock: File,
+    /// `[daemon] idle_s`.
+    idle: Option<Duration>,
 }
 
 /// Runs the daemon of `root` until it is stopped or idle. `make` opens the workspace, with all recovery, while nobody
@@ -97,7 +99,8 @@ pub fn run(
     match started? {
         Some((started, start_lock)) => {
             drop(start_lock);
-            serve(started, options.idle)
+            let idle = started.idle.unwrap_or(options.idle);
+            serve(started, idle)
         }
         None => Ok(()),
     }
@@ -126,6 +129,7 @@ fn start(
         opened.state = folder.join(&place.key);
     }
     let http = Http::new(&settings);
+    let idle = settings.idle_s.map(Duration::from_secs);
     let (host, admin) = make(Opening { place: opened, settings })?;
     let listener = socket::listen(&place.socket).map_err(|error| failed("The socket", &error))?;
     let server = Server {
@@ -140,7 +144,7 @@ fn start(
         connections: watch::Sender::new(0),
         held: Mutex::default(),
     };
-    Ok(Some((Started { server: Arc::new(server), listener, lock }, start_lock)))
+    Ok(Some((Started { server: Arc::new(server), listener, lock, idle }, start_lock)))
 }
 
 fn lock_file(path: &Path) -> io::Result<File> {
@@ -173,7 +177,7 @@ fn announce(notice: &Notice) {
 }
 
 fn serve(started: Started, idle: Duration) -> Result<(), Refusal> {
-    let Started { server, listener, lock } = started;
+    let Started { server, listener, lock, .. } = started;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .max_blocking_threads(CALLS)

@@ -192,6 +192,17 @@ impl ToolSet {
     }
 }
 
+/// `[agents.NAME]`: what holds for one agent; it narrows what holds for all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentRule {
+    /// The folders the agent has, by name (the root's is empty), with what it may do there; `None` for all.
+    pub folders: Option<BTreeMap<String, Access>>,
+    /// Its profile.
+    pub profile: Option<Profile>,
+    /// Its tool sets.
+    pub tools: Option<Vec<ToolSet>>,
+}
+
 /// A workspace's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -219,6 +230,10 @@ pub struct Settings {
     pub approval_wait_s: u64,
     /// Approval rules.
     pub approval_rules: Vec<ApprovalRule>,
+    /// `[agents.NAME]` by name.
+    pub agents: BTreeMap<String, AgentRule>,
+    /// `[daemon] idle_s`: the daemon ends after so many seconds without connections, leases and jobs.
+    pub idle_s: Option<u64>,
     /// `[http] tokens`: agent name by token.
     pub http_tokens: BTreeMap<String, String>,
     /// `[http] allowed_origins`.
@@ -246,6 +261,8 @@ impl Default for Settings {
             profile: Profile::Careful,
             approval_wait_s: 45,
             approval_rules: Vec::new(),
+            agents: BTreeMap::new(),
+            idle_s: None,
             http_tokens: BTreeMap::new(),
             http_origins: Vec::new(),
             http_listen: None,
