@@ -4,7 +4,6 @@
 //! then. Whatever the steps print passes through unchanged.
 
 use crate::{Failure, licences, packages, tidy, workspace};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -116,33 +115,20 @@ fn build(nextest: bool) -> Result<(), Failure> {
 }
 
 fn tests(nextest: bool, reach: Reach) -> Result<(), Failure> {
-    let binary = ("COTENANT_BIN", binary()?.to_string_lossy().into_owned());
-    let long = ("COTENANT_LONG", "1".to_owned());
     let (profile, variables) = match reach {
-        Reach::Usual => ("default", vec![binary]),
-        Reach::Long => ("long", vec![binary, long]),
+        Reach::Usual => ("default", vec![]),
+        Reach::Long => ("long", vec![("COTENANT_LONG", "1".to_owned())]),
     };
-    match nextest {
-        true => cargo(
-            &["nextest", "run", "--workspace", "--locked", "--no-fail-fast", "--profile", profile],
-            &variables,
-        ),
-        false => cargo(
-            &["test", "--workspace", "--locked", "--no-fail-fast", "--lib", "--bins", "--tests"],
-            &variables,
-        ),
-    }
+    let words: &[&str] = match nextest {
+        true => &["nextest", "run", "--workspace", "--locked", "--no-fail-fast", "--profile", profile],
+        false => &["test", "--workspace", "--locked", "--no-fail-fast", "--lib", "--bins", "--tests"],
+    };
+    cargo(words, &variables)
 }
 
 fn docs() -> Result<(), Failure> {
     let denied = ("RUSTDOCFLAGS", "-D warnings".to_owned());
     cargo(&["doc", "--workspace", "--no-deps", "--quiet", "--locked"], &[denied])
-}
-
-/// Where cargo puts the program that integration tests run.
-fn binary() -> Result<PathBuf, Failure> {
-    let target = workspace::metadata()?.target_directory;
-    Ok(target.join("debug/cotenant").into_std_path_buf())
 }
 
 fn deny() -> Result<(), Failure> {
