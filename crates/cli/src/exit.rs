@@ -6,7 +6,7 @@ use cotenant_model::{Code, Refusal};
 
 /// The four ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub(crate) enum Exit {
     /// It was done.
     Done,
     /// It was refused.
@@ -19,7 +19,7 @@ pub enum Exit {
 
 impl Exit {
     /// The end that a refusal stands for.
-    pub fn of(refusal: &Refusal) -> Exit {
+    pub(crate) fn of(refusal: &Refusal) -> Exit {
         match refusal.code {
             Code::NotAvailable => Exit::NotAvailable,
             _ => Exit::Refused,

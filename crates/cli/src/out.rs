@@ -9,24 +9,24 @@ use serde_json::Value;
 use crate::exit::Exit;
 
 /// A line, or several, on standard output. A reader that went away is no error.
-pub fn line(text: &str) {
+pub(crate) fn line(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n"));
 }
 
 /// A value on one line of standard output.
-pub fn json(value: &Value) {
+pub(crate) fn json(value: &Value) {
     line(&value.to_string());
 }
 
 /// Text on standard output without a line's end, at once: a prompt.
-pub fn prompt(text: &str) {
+pub(crate) fn prompt(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// A refusal: on standard error, or as JSON where that was asked for.
-pub fn refusal(refusal: &Refusal, as_json: bool) -> Exit {
+pub(crate) fn refusal(refusal: &Refusal, as_json: bool) -> Exit {
     if as_json {
         json(&refusal_json(refusal).into());
     } else {
@@ -36,14 +36,14 @@ pub fn refusal(refusal: &Refusal, as_json: bool) -> Exit {
 }
 
 /// A slip of the caller's.
-pub fn usage(why: &str) -> Exit {
+pub(crate) fn usage(why: &str) -> Exit {
     let _ = writeln!(std::io::stderr(), "cotenant: {why}");
     Exit::Usage
 }
 
 /// `text` with every control and every hiding character visible, so that nothing shown can move the cursor, colour
 /// or reorder what stands around it. Line ends and tabs stay.
-pub fn safe(text: &str) -> String {
+pub(crate) fn safe(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for ch in text.chars() {
         let hides = matches!(ch, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');

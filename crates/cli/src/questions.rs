@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::out;
 
 /// The sub-commands.
-pub fn commands() -> [Command; 4] {
+pub(crate) fn commands() -> [Command; 4] {
     let json = || Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print as JSON");
     let id = || Arg::new("id").required(true).value_name("ID").help("The question, such as a21");
     let digest = || Arg::new("digest").long("digest").value_name("D").help("The digest of what you saw");
@@ -34,7 +34,7 @@ pub fn commands() -> [Command; 4] {
 }
 
 /// Runs one of them.
-pub fn run(desk: &mut Desk, name: &str, matches: &ArgMatches) -> Exit {
+pub(crate) fn run(desk: &mut Desk, name: &str, matches: &ArgMatches) -> Exit {
     let as_json = matches.get_flag("json");
     let done = match name {
         "approve" => approve(desk, matches),
@@ -73,7 +73,13 @@ fn summary(name: &str, value: &Value) -> String {
 
 /// A question on one line.
 fn one_line(question: &Value) -> String {
-    let paths: Vec<&str> = question.get("paths").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let paths: Vec<&str> = question
+        .get("paths")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     out::safe(&format!(
         "{} {} agent={} {} digest={} age_s={}",
         text(question, "id"),
@@ -148,7 +154,9 @@ fn review(desk: &mut Desk) -> Exit {
     loop {
         let list = value.get("pending").and_then(Value::as_array).cloned().unwrap_or_default();
         let known: Vec<String> = list.iter().map(|question| text(question, "id").to_owned()).collect();
-        let Some(question) = list.iter().find(|question| !skipped.iter().any(|id| id == text(question, "id"))) else {
+        let Some(question) =
+            list.iter().find(|question| !skipped.iter().any(|id| id == text(question, "id")))
+        else {
             if skipped.is_empty() && value.get("said").is_none() {
                 out::line("nothing waits; questions are shown as they come (end with Ctrl-D or Ctrl-C)");
             }
@@ -177,7 +185,9 @@ fn decide(desk: &mut Desk, question: &Value, skipped: &mut Vec<String>) -> Optio
     let id = text(question, "id");
     let word = answer("[a]pprove, [d]eny, [s]kip, [q]uit: ")?;
     let done = match word.to_lowercase().as_str() {
-        "a" | "approve" | "y" | "yes" => desk.ask("approve", object(json!({"id": id, "digest": text(question, "digest")}))),
+        "a" | "approve" | "y" | "yes" => {
+            desk.ask("approve", object(json!({"id": id, "digest": text(question, "digest")})))
+        }
         "d" | "deny" | "n" | "no" => {
             let reason = answer("reason: ")?;
             desk.ask("deny", object(json!({"id": id, "reason": reason, "digest": text(question, "digest")})))

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::out;
 
 /// The sub-commands.
-pub fn commands() -> [Command; 3] {
+pub(crate) fn commands() -> [Command; 3] {
     let json = || Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print as JSON");
     [
         Command::new("stats")
@@ -25,15 +25,14 @@ pub fn commands() -> [Command; 3] {
                     .arg(Arg::new("file").value_name("FILE"))
                     .arg(json()),
             ),
-        Command::new("config")
-            .about("The workspace's settings")
-            .subcommand_required(true)
-            .subcommand(Command::new("check").about("Check cotenant.toml; exit status 1 where it has errors").arg(json())),
+        Command::new("config").about("The workspace's settings").subcommand_required(true).subcommand(
+            Command::new("check").about("Check cotenant.toml; exit status 1 where it has errors").arg(json()),
+        ),
     ]
 }
 
 /// Runs `stats` or `journal`.
-pub fn run(desk: &mut Desk, name: &str, matches: &ArgMatches) -> Exit {
+pub(crate) fn run(desk: &mut Desk, name: &str, matches: &ArgMatches) -> Exit {
     let done = match (name, matches.subcommand()) {
         ("stats", _) => desk.plain("stats").map(|value| show_stats(&value, matches.get_flag("json"))),
         (_, Some(("verify", _))) => desk.plain("journal_verify").map(|value| show_verdict(&value)),
@@ -59,7 +58,7 @@ fn journal(desk: &mut Desk) -> Result<Exit, cotenant_model::Refusal> {
 }
 
 /// `journal verify FILE`: needs no daemon.
-pub fn verify_file(file: &Path) -> Exit {
+pub(crate) fn verify_file(file: &Path) -> Exit {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) => return out::usage(&format!("{}: {error}", file.display())),
@@ -67,6 +66,22 @@ pub fn verify_file(file: &Path) -> Exit {
     match cotenant_daemon::desk::verify_lines(&text) {
         Ok(value) => show_verdict(&value),
         Err(refusal) => out::refusal(&refusal, false),
+    }
+}
+
+/// `config check`: the settings as the daemon would read them.
+pub(crate) fn config_check(root: &Path, matches: &ArgMatches) -> Exit {
+    let as_json = matches.subcommand_matches("check").is_some_and(|check| check.get_flag("json"));
+    match cotenant_daemon::config::load(root) {
+        Ok(_) if as_json => {
+            out::json(&json!({"ok": true}));
+            Exit::Done
+        }
+        Ok(_) => {
+            out::line("cotenant.toml is right");
+            Exit::Done
+        }
+        Err(refusal) => out::refusal(&refusal, as_json),
     }
 }
 
@@ -94,9 +109,14 @@ fn show_stats(value: &Value, as_json: bool) -> Exit {
     let number = |value: &Value, name: &str| value.get(name).and_then(Value::as_u64).unwrap_or(0);
     let entries = |name: &str| value.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
     let list = |name: &str| value.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
-    let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text =
+        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     for (tool, counts) in entries("tools") {
-        out::line(&format!("{tool} calls={} error_rate={:.1}%", number(&counts, "calls"), rate(&counts, "error_rate")));
+        out::line(&format!(
+            "{tool} calls={} error_rate={:.1}%",
+            number(&counts, "calls"),
+            rate(&counts, "error_rate")
+        ));
     }
     for (code, count) in entries("refusals") {
         out::line(&format!("{code} {count}"));

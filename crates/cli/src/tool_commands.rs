@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::out;
 
 /// The sub-commands of all tools.
-pub fn commands() -> impl Iterator<Item = Command> {
+pub(crate) fn commands() -> impl Iterator<Item = Command> {
     registry::TOOLS.iter().map(|tool| command(tool))
 }
 
@@ -29,12 +29,14 @@ fn command(tool: &'static Tool) -> Command {
     }
     command
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print every field as JSON"))
-        .arg(Arg::new("agent").long("as").value_name("AGENT").help("The agent's name of a new session"))
+        .arg(Arg::new("as").long("as").value_name("AGENT").help("The agent's name of a new session"))
 }
 
 fn kinded(arg: Arg, param: &Param) -> Arg {
     match param.kind {
-        Kind::Flag => arg.num_args(0..=1).default_missing_value("true").require_equals(true).value_name("BOOL"),
+        Kind::Flag => {
+            arg.num_args(0..=1).default_missing_value("true").require_equals(true).value_name("BOOL")
+        }
         Kind::Choice(words) => arg.value_parser(words.to_vec()),
         Kind::Number => arg.value_name("N").allow_negative_numbers(true),
         Kind::List => arg.action(ArgAction::Append).value_name("TEXT"),
@@ -49,12 +51,12 @@ fn flag(name: &'static str) -> String {
 }
 
 /// The tool that a sub-command stands for.
-pub fn tool(command: &str) -> Option<&'static Tool> {
+pub(crate) fn tool(command: &str) -> Option<&'static Tool> {
     registry::find(&command.replace('-', "_"))
 }
 
 /// Calls the tool and prints its answer. A text argument of `-` is read from standard input.
-pub fn run(desk: &mut Desk, tool: &'static Tool, matches: &ArgMatches) -> Exit {
+pub(crate) fn run(desk: &mut Desk, tool: &'static Tool, matches: &ArgMatches) -> Exit {
     let arguments = match arguments(tool, matches) {
         Ok(arguments) => arguments,
         Err(error) => return out::usage(&format!("standard input: {error}")),
@@ -65,7 +67,7 @@ pub fn run(desk: &mut Desk, tool: &'static Tool, matches: &ArgMatches) -> Exit {
     if let Ok(session) = std::env::var("COTENANT_SESSION") {
         request.insert("session".to_owned(), session.into());
     }
-    if let Some(agent) = matches.get_one::<String>("agent") {
+    if let Some(agent) = matches.get_one::<String>("as") {
         request.insert("agent".to_owned(), agent.as_str().into());
     }
     let answer = match desk.ask("tool", request) {
@@ -89,7 +91,9 @@ fn arguments(tool: &Tool, matches: &ArgMatches) -> std::io::Result<Map<String, V
                 if list.is_empty() { continue } else { json!(list) }
             }
             _ => match matches.get_one::<String>(param.name) {
-                Some(text) if text == "-" && param.kind == Kind::Text => std::io::read_to_string(std::io::stdin())?.into(),
+                Some(text) if text == "-" && param.kind == Kind::Text => {
+                    std::io::read_to_string(std::io::stdin())?.into()
+                }
                 Some(text) => text.as_str().into(),
                 None => continue,
             },

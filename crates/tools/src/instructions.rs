@@ -6,7 +6,7 @@ use cotenant_model::{Access, FolderId, ToolSet};
 use crate::registry;
 
 /// The text for a session with these tool sets. It names only tools that the session has.
-pub fn text(ws: &Workspace, sets: &[ToolSet]) -> String {
+pub(crate) fn text(ws: &Workspace, sets: &[ToolSet]) -> String {
     let has = |name: &str| registry::in_sets(sets).any(|tool| tool.name == name);
     let list = |names: &[(&str, &str)]| {
         let shown: Vec<String> =

@@ -3,6 +3,7 @@
 pub mod args;
 mod calls;
 pub mod ctx;
+pub mod docs;
 pub mod files;
 pub mod history;
 pub mod host;

@@ -15,7 +15,7 @@ use crate::registry;
 use crate::tool::{Kind, Run, Tool};
 
 /// No call answers later.
-pub const MOST_WAIT_MS: u64 = 50_000;
+pub(crate) const MOST_WAIT_MS: u64 = 50_000;
 
 /// Bytes of an argument that the journal keeps as it was sent.
 const NOTED: usize = 200;

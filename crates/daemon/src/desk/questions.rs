@@ -74,21 +74,18 @@ impl Desk {
         }
     }
 
-    /// No answer from below an agent: neither its own process nor anything it started.
+    /// No answer from below an agent: nothing that its connection or this daemon started may answer.
     fn only_a_human(&self, peer: &Peer) -> Result<(), Refusal> {
-        let agents: Vec<u32> =
+        let mut barred: Vec<u32> =
             self.workspace().coord().sessions().filter_map(|session| session.pid).collect();
-        let mut pid = peer.pid;
-        while pid > 1 {
-            if agents.contains(&pid) && pid != peer.pid {
-                return Err(Refusal::new(
-                    Code::PermissionDenied,
-                    "An agent cannot answer its own questions.",
-                )
-                .next("tell the user to run `cotenant review`"));
-            }
-            let Some(parent) = crate::sys::parent_of(pid) else { break };
-            pid = parent;
+        barred.push(std::process::id());
+        let ancestors = std::iter::successors(crate::sys::parent_of(peer.pid), |pid| crate::sys::parent_of(*pid));
+        if ancestors.take_while(|pid| *pid > 1).any(|pid| barred.contains(&pid)) {
+            return Err(Refusal::new(
+                Code::PermissionDenied,
+                "An agent cannot answer its own questions; nothing was done.",
+            )
+            .next("tell the user to run `cotenant review`"));
         }
         Ok(())
     }
@@ -124,12 +121,6 @@ impl Desk {
             self.workspace().coord().reviewer_went();
         }
     }
-}
-
-/// The parent of a process, from `/proc`; `None` where it is gone. Its name, which may hold anything, ends at the last `)`.
-fn parent_of(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn id(args: &Map<String, Value>) -> Result<ApprovalId, Refusal> {
@@ -188,8 +179,8 @@ mod tests {
 
     #[test]
     fn a_process_has_a_parent_and_the_first_has_none_that_lives() {
-        assert_eq!(parent_of(std::process::id()), Some(std::os::unix::process::parent_id()));
-        assert_eq!(parent_of(u32::MAX), None);
+        assert_eq!(crate::sys::parent_of(std::process::id()), Some(std::os::unix::process::parent_id()));
+        assert_eq!(crate::sys::parent_of(u32::MAX), None);
     }
 
     #[test]

@@ -5,3 +5,4 @@ mod arguments;
 mod edits;
 mod fixture;
 mod listing;
+mod pages;
