@@ -231,7 +231,12 @@ impl Search<'_> {
 
     /// The same text with other line breaks or blank lines.
     fn respaced(&self) -> Option<Miss> {
-        let bare = |text: &Loose| -> Vec<u8> { text.bytes.iter().copied().filter(|b| *b != b'\n').collect() };
+        let bare = |text: &Loose| {
+            text.bytes.split(|b| *b == b'\n').fold(Vec::with_capacity(text.bytes.len()), |mut all, line| {
+                all.extend_from_slice(line);
+                all
+            })
+        };
         let (text, key) = (bare(self.loose), bare(self.key));
         if key.len() < 4 {
             return None;

@@ -221,7 +221,7 @@ pub fn apply(
         return Err(EditError::Same { item: edits.len().saturating_sub(1), eol_only: false });
     }
     let bytes = now.into_owned();
-    let spans = splice::spans(patches, &View::new(raw, form), &View::new(&bytes, form));
+    let spans = splice::spans(patches, raw, &bytes, form);
     Ok(Edited { bytes, spans, level, counts, notes })
 }
 

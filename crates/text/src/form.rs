@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use memchr::{memchr, memchr_iter};
+use memchr::{memchr, memchr_iter, memmem};
 use thiserror::Error;
 
 /// How the characters of a file are stored.
@@ -294,9 +294,9 @@ fn with_breaks(encoding: Encoding, bom: bool, (lf, crlf): (usize, usize), empty:
 
 /// (LF without CR, CRLF) in bytes of an ASCII-compatible encoding.
 fn count_breaks(bytes: &[u8]) -> (usize, usize) {
-    memchr_iter(b'\n', bytes).fold((0, 0), |(lf, crlf), at| {
-        if at > 0 && bytes[at - 1] == b'\r' { (lf, crlf + 1) } else { (lf + 1, crlf) }
-    })
+    let all = memchr_iter(b'\n', bytes).count();
+    let crlf = if memchr(b'\r', bytes).is_some() { memmem::find_iter(bytes, b"\r\n").count() } else { 0 };
+    (all - crlf, crlf)
 }
 
 fn refuse_nul(bytes: &[u8]) -> Result<(), NotText> {

@@ -16,12 +16,20 @@ pub(crate) struct Loose {
 impl Loose {
     pub(crate) fn of(text: &[u8]) -> Loose {
         let mut out = Loose { bytes: Vec::with_capacity(text.len()), starts: vec![0] };
-        walk(text, |folded, _| {
-            out.bytes.extend_from_slice(folded);
-            if folded == b"\n" {
+        let mut at = 0;
+        while at < text.len() {
+            // Most text is runs of plain ASCII, which stays as it is.
+            let run = text[at..].iter().position(|b| !(0x21..0x7f).contains(b)).unwrap_or(text.len() - at);
+            out.bytes.extend_from_slice(&text[at..at + run]);
+            at += run;
+            if text.get(at) == Some(&b'\n') {
+                out.bytes.push(b'\n');
                 out.starts.push(out.bytes.len());
+                at += 1;
+            } else if at < text.len() {
+                at = step(text, at, &mut |folded: &[u8], _| out.bytes.extend_from_slice(folded));
             }
-        });
+        }
         out
     }
 
@@ -42,39 +50,34 @@ impl Loose {
 /// A line's loose form, and for each of its bytes the range of the character it comes from.
 pub(crate) fn mapped(line: &[u8]) -> (Vec<u8>, Vec<Range<usize>>) {
     let (mut bytes, mut sources) = (Vec::new(), Vec::new());
-    walk(line, |folded, source| {
-        bytes.extend_from_slice(folded);
-        sources.extend(std::iter::repeat_n(source, folded.len()));
-    });
+    let mut at = 0;
+    while at < line.len() {
+        at = step(line, at, &mut |folded: &[u8], source: Range<usize>| {
+            bytes.extend_from_slice(folded);
+            sources.extend(std::iter::repeat_n(source, folded.len()));
+        });
+    }
     (bytes, sources)
 }
 
-/// Calls `emit` with the loose form of each character that has one, and its byte range.
-fn walk(text: &[u8], mut emit: impl FnMut(&[u8], Range<usize>)) {
-    let mut at = 0;
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'\t' | 0x0b | 0x0c | b'\r' | b' ' => at += 1,
-            0..0x80 => {
-                emit(std::slice::from_ref(byte), at..at + 1);
-                at += 1;
+/// Calls `emit` with the loose form of the character at `at`, if it has one, and its byte range. The offset of the next character.
+fn step(text: &[u8], at: usize, emit: &mut impl FnMut(&[u8], Range<usize>)) -> usize {
+    match text[at] {
+        b'\t' | 0x0b | 0x0c | b'\r' | b' ' => {}
+        0..0x80 => emit(&text[at..at + 1], at..at + 1),
+        _ => match first_char(&text[at..]) {
+            Some(ch) => {
+                let source = at..at + ch.len_utf8();
+                fold(ch, |part| {
+                    let mut utf8 = [0; 4];
+                    emit(part.encode_utf8(&mut utf8).as_bytes(), source.clone());
+                });
+                return source.end;
             }
-            _ => match first_char(&text[at..]) {
-                Some(ch) => {
-                    let source = at..at + ch.len_utf8();
-                    at = source.end;
-                    fold(ch, |part| {
-                        let mut utf8 = [0; 4];
-                        emit(part.encode_utf8(&mut utf8).as_bytes(), source.clone());
-                    });
-                }
-                None => {
-                    emit(std::slice::from_ref(byte), at..at + 1);
-                    at += 1;
-                }
-            },
-        }
+            None => emit(&text[at..at + 1], at..at + 1),
+        },
     }
+    at + 1
 }
 
 fn first_char(bytes: &[u8]) -> Option<char> {

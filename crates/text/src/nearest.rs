@@ -1,6 +1,6 @@
 //! The places that resemble old text most where nothing of it fits as a whole.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use similar::{Algorithm, capture_diff_slices, diff_ratio};
 
@@ -38,11 +38,13 @@ fn by_equal_lines(loose: &Loose, key: &Loose, lines: usize) -> Vec<Alike> {
             wanted.entry(line).or_default().push(index);
         }
     }
-    let lengths: HashSet<usize> = wanted.keys().map(|line| line.len()).collect();
+    let longest = wanted.keys().map(|line| line.len()).max().unwrap_or(0);
+    let mut possible = vec![false; longest + 1];
+    wanted.keys().for_each(|line| possible[line.len()] = true);
     let mut votes: HashMap<usize, usize> = HashMap::new();
     for number in 0..loose.starts.len() {
         let line = loose.line(number);
-        if !lengths.contains(&line.len()) {
+        if !possible.get(line.len()).copied().unwrap_or(false) {
             continue;
         }
         for start in wanted.get(line).into_iter().flatten().filter_map(|index| number.checked_sub(*index)) {
@@ -68,13 +70,14 @@ fn by_similar_line(view: &View<'_>, old: &str, lines: usize) -> Vec<Alike> {
     if words.is_empty() {
         return Vec::new();
     }
+    let hash = |word: &[u8]| word[0].wrapping_mul(31).wrapping_add(word.len() as u8);
+    let mut possible = [false; 256];
+    words.iter().for_each(|word| possible[usize::from(hash(word))] = true);
+    let wanted = |word: &&[u8]| possible[usize::from(hash(word))] && words.contains(word);
     let mut best: Vec<(usize, usize)> = Vec::new();
     for number in 1..=view.line_count() {
         let line = view.line(number).unwrap_or_default();
-        let shared = self::words(&line[..line.len().min(LINE)])
-            .filter(|word| words.contains(word))
-            .count()
-            .min(words.len());
+        let shared = self::words(&line[..line.len().min(LINE)]).filter(wanted).count().min(words.len());
         if shared > 0 && best.last().is_none_or(|(least, _)| best.len() < KEPT || shared > *least) {
             let at = best.partition_point(|(score, _)| *score >= shared);
             best.insert(at, (shared, number));

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
+use crate::breaks::Breaks;
 use crate::codec::{self, Unmappable};
-use crate::form::Form;
+use crate::form::{Encoding, Form};
 use crate::view::View;
 
 /// One replacement in raw bytes.
@@ -40,6 +41,9 @@ pub(crate) fn rebuild(
     old: &str,
     new: &str,
 ) -> Result<Vec<u8>, Unmappable> {
+    if form.encoding == Encoding::Utf8 && !old.contains('\n') && !new.contains('\n') {
+        return Ok(new.as_bytes().to_vec());
+    }
     let old_lines: Vec<&str> = old.split_inclusive('\n').collect();
     let new_lines: Vec<&str> = new.split_inclusive('\n').collect();
     let mut offsets = Vec::with_capacity(old_lines.len() + 1);
@@ -219,26 +223,49 @@ fn merge(group: Vec<Piece>, between: &[u8], shift: &mut isize) -> Patch {
     Patch { range, bytes }
 }
 
-/// Patches as spans with line numbers.
-pub(crate) fn spans(patches: Vec<Patch>, old: &View<'_>, new: &View<'_>) -> Vec<Span> {
+/// Patches of `raw`, of which `bytes` came, as spans with line numbers.
+pub(crate) fn spans(patches: Vec<Patch>, raw: &[u8], bytes: &[u8], form: &Form) -> Vec<Span> {
+    let (mut old, mut new) = (Lines::of(raw, form), Lines::of(bytes, form));
     let mut shift = 0isize;
-    let lines = |view: &View<'_>, range: &Range<usize>| {
-        let first = view.line_of(view.view_at(range.start));
-        let last = if range.is_empty() { first } else { view.line_of(view.view_at(range.end - 1)) };
-        (first.min(view.line_count().max(1)), last)
-    };
     patches
         .into_iter()
         .map(|patch| {
             let start = patch.range.start.saturating_add_signed(shift);
             shift += patch.bytes.len() as isize - patch.range.len() as isize;
-            let lines_after = lines(new, &(start..start + patch.bytes.len()));
-            Span {
-                lines_before: lines(old, &patch.range),
-                lines_after,
-                raw: patch.range,
-                replacement: patch.bytes,
-            }
+            let lines_after = new.touched(start..start + patch.bytes.len());
+            let lines_before = old.touched(patch.range.clone());
+            Span { raw: patch.range, lines_before, lines_after, replacement: patch.bytes }
         })
         .collect()
+}
+
+/// Counts lines along rising ranges, each byte once.
+struct Lines<'l> {
+    bytes: &'l [u8],
+    bom: usize,
+    breaks: Breaks,
+    /// Up to here `count` breaks were seen.
+    at: usize,
+    count: usize,
+}
+
+impl<'l> Lines<'l> {
+    fn of(raw: &'l [u8], form: &Form) -> Lines<'l> {
+        let bom = form.bom_len().min(raw.len());
+        Lines { bytes: &raw[bom..], bom, breaks: Breaks::of(form), at: 0, count: 0 }
+    }
+
+    /// The first and last line that a range (of the whole file, not before the one asked last) touches.
+    fn touched(&mut self, range: Range<usize>) -> (usize, usize) {
+        let (start, end) = (range.start.saturating_sub(self.bom), range.end.saturating_sub(self.bom));
+        self.count += self.breaks.count(&self.bytes[self.at..start]);
+        self.at = start;
+        // After the last break there is no further line.
+        let beyond = start == self.bytes.len() && self.breaks.start_of_line(self.bytes, start) == start;
+        let first = (self.count + usize::from(!beyond)).max(1);
+        let inner = &self.bytes[start..end];
+        let last_break =
+            usize::from(!inner.is_empty() && self.breaks.start_of_line(inner, inner.len()) == inner.len());
+        (first, first + self.breaks.count(inner) - last_break)
+    }
 }

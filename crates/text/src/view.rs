@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::{memchr_iter, memmem};
+use memchr::{memchr, memchr_iter, memmem};
 
 use crate::codec::{self, Legacy};
 use crate::form::{Break, Encoding, Form};
@@ -41,9 +41,7 @@ impl<'a> View<'a> {
         let base = form.bom_len().min(raw.len());
         let body = &raw[base..];
         let (bytes, runs) = match form.encoding {
-            Encoding::Utf8 | Encoding::UnknownAscii if memmem::find(body, b"\r\n").is_none() => {
-                (Cow::Borrowed(body), Vec::new())
-            }
+            Encoding::Utf8 | Encoding::UnknownAscii if !has_crlf(body) => (Cow::Borrowed(body), Vec::new()),
             Encoding::Utf8 | Encoding::UnknownAscii => Builder::narrow(body, base),
             Encoding::Legacy(e) => Builder::legacy(body, base, e),
             wide => Builder::wide(body, base, wide),
@@ -129,9 +127,16 @@ impl<'a> View<'a> {
     }
 }
 
+/// Most files have no CR at all, which one fast pass tells.
+fn has_crlf(bytes: &[u8]) -> bool {
+    memchr(b'\r', bytes).is_some_and(|at| memmem::find(&bytes[at..], b"\r\n").is_some())
+}
+
 fn line_starts(bytes: &[u8]) -> Vec<usize> {
-    let after = memchr_iter(b'\n', bytes).map(|at| at + 1).filter(|at| *at < bytes.len());
-    std::iter::once(0).filter(|_| !bytes.is_empty()).chain(after).collect()
+    let mut starts = Vec::with_capacity(memchr_iter(b'\n', bytes).count() + 1);
+    starts.extend((!bytes.is_empty()).then_some(0));
+    starts.extend(memchr_iter(b'\n', bytes).map(|at| at + 1).filter(|at| *at < bytes.len()));
+    starts
 }
 
 /// Collects view bytes and the runs that map them back.
