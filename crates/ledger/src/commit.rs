@@ -50,6 +50,18 @@ pub fn seal(ledger: &Ledger, change: ChangeId, outcome: Outcome, answer: Option<
     ledger.tell(Job::Seal { change, outcome, answer });
 }
 
+/// The temporary names of a sealed change are gone from the disk. Not waited for; order is kept.
+pub fn swept(ledger: &Ledger, change: ChangeId) {
+    ledger.tell(Job::Swept { change });
+}
+
+/// The changes, oldest first, that were sealed but never [`swept`]: a crash may have left their temporary names. An
+/// intent of this kind has its outcome and carries no image.
+pub fn unswept(ledger: &Ledger) -> Result<Vec<Intent>, LedgerError> {
+    flush(ledger)?;
+    ledger.read(crate::rows::unswept)
+}
+
 /// Waits until everything queued before, the journal too, is in the database (not necessarily synced).
 pub fn flush(ledger: &Ledger) -> Result<(), LedgerError> {
     ledger.run(Job::Flush)

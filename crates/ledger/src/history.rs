@@ -156,15 +156,14 @@ fn sealed(conn: &Connection, query: &Query) -> Sql<Vec<u64>> {
     want(" ORDER BY 1 DESC LIMIT ?", i64::try_from(limit(query)).unwrap_or(i64::MAX).into());
     let sql = match source {
         Source::All => format!("SELECT c.id FROM change c WHERE 1{wanted}"),
-        Source::Folder => format!(
-            "SELECT c.id FROM change c WHERE EXISTS (SELECT 1 FROM file f JOIN path p ON p.id = f.path \
-             WHERE f.change = c.id AND p.folder = ?1){wanted}"
+        Source::Dense(places) => format!(
+            "SELECT c.id FROM change c WHERE EXISTS (SELECT 1 FROM file f CROSS JOIN path p ON p.id = f.path \
+             WHERE f.change = c.id AND {places}){wanted}"
         ),
-        // One path has its changes in order in the index, so that the newest few are found without the rest.
         Source::Single => format!(
             "SELECT DISTINCT f.change FROM file f CROSS JOIN change c ON c.id = f.change WHERE f.path = ?1{wanted}"
         ),
-        Source::Below => format!(
+        Source::Sparse => format!(
             "SELECT DISTINCT f.change FROM path p CROSS JOIN file f ON f.path = p.id \
              CROSS JOIN change c ON c.id = f.change WHERE {BELOW}{wanted}"
         ),
@@ -174,33 +173,44 @@ fn sealed(conn: &Connection, query: &Query) -> Sql<Vec<u64>> {
         .collect()
 }
 
-/// Where the changes of a path are looked up.
+/// How the changes of a path are found without looking at all of them.
 enum Source {
     All,
-    /// A whole folder.
-    Folder,
-    /// One path, by its number.
+    /// Many changes are meant (those of the paths that fit the condition): from the newest change backwards.
+    Dense(&'static str),
+    /// One path, by its number: its changes stand in order in the index.
     Single,
-    /// A path and what lies below it.
-    Below,
+    /// Few changes are meant, of a path and what lies below it: all of them, then sorted.
+    Sparse,
 }
 
+const FOLDER: &str = "p.folder = ?1";
+/// `0` follows `/`: what lies between `name/` and `name0` are the names below.
 const BELOW: &str = "p.folder = ?1 AND (p.bytes = ?2 OR (p.bytes > ?3 AND p.bytes < ?4))";
+/// From so many changes on, a directory's are many.
+const MANY: i64 = 2000;
 
 fn source(conn: &Connection, at: &WsPath) -> Sql<(Source, Vec<Value>)> {
     if at.path == RelPath::root() {
-        return Ok((Source::Folder, vec![at.folder.0.into()]));
+        return Ok((Source::Dense(FOLDER), vec![at.folder.0.into()]));
     }
     let end = |byte: u8| [at.path.as_bytes(), &[byte]].concat();
-    // `0` follows `/`: what lies between them are the names below.
     let values: Vec<Value> =
         vec![at.folder.0.into(), at.path.as_bytes().to_vec().into(), end(b'/').into(), end(b'0').into()];
     let numbers: Vec<i64> = conn
-        .prepare_cached(&format!("SELECT p.id FROM path p WHERE {BELOW} LIMIT 2"))?
+        .prepare_cached(
+            "SELECT id FROM path WHERE folder = ?1 AND bytes = ?2 \
+             UNION ALL SELECT id FROM path WHERE folder = ?1 AND bytes > ?3 AND bytes < ?4 LIMIT 2",
+        )?
         .query_map(params_from_iter(values.iter()), |row| row.get(0))?
         .collect::<Sql<_>>()?;
-    match numbers[..] {
-        [number] => Ok((Source::Single, vec![number.into()])),
-        _ => Ok((Source::Below, values)),
+    if let [number] = numbers[..] {
+        return Ok((Source::Single, vec![number.into()]));
     }
+    let sql = format!(
+        "SELECT count(*) FROM (SELECT 1 FROM path p CROSS JOIN file f ON f.path = p.id WHERE {BELOW} LIMIT {MANY})"
+    );
+    let touched: i64 =
+        conn.prepare_cached(&sql)?.query_row(params_from_iter(values.iter()), |row| row.get(0))?;
+    Ok((if touched < MANY { Source::Sparse } else { Source::Dense(BELOW) }, values))
 }

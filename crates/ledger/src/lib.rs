@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `ledger.db`, `-wal`, `-shm` | SQLite in WAL mode: intents, history, images up to 16 KiB, answers by key, journal |
 //! | `blobs/<2 hex>/<64 hex>` | larger images, named by their digest; `blobs/new-*` are unfinished ones |
+//! | `making` | there until a new database is on the disk; found at a start, the database is made anew |
 //! | `ballast` | 4 MiB that are given up when the disk is full, so that an intent can still be ended |
 //! | `lock` | held (`flock`) by the one process that has the ledger open |
 //!
@@ -122,7 +123,6 @@ impl Ledger {
         let lock = space::Lock::take(dir)?;
         let durability = if medium == Medium::Volatile { Durability::Fast } else { options.durability };
         let shared = Arc::new(Shared::new(dir.clone(), durability));
-        shared.ballast.ensure();
         schema::ensure(dir)?;
         let ledger = Ledger {
             inner: Arc::new(Inner {

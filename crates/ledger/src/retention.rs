@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cotenant_model::{Change, ChangeId, Digest, Millis, Outcome};
 use rusqlite::{Connection, params};
 
+use crate::blobs::Stored;
 use crate::writer::Job;
-use crate::{IDEMPOTENCY_MS, Ledger, LedgerError, rows};
+use crate::{IDEMPOTENCY_MS, Ledger, LedgerError, rows, schema};
 
 type Sql<T> = rusqlite::Result<T>;
 
@@ -103,181 +104,205 @@ impl Ledger {
 /// are marked, synced, then their images are removed; also those that nothing names, a day after they came.
 pub fn prune(ledger: &Ledger, now: Millis, days: u64, megabytes: u64) -> Result<Report, LedgerError> {
     ledger.settle();
+    // A connection of its own, so that the memory this takes is given back.
+    let conn = schema::connect(&ledger.inner.shared.dir, CACHE)?;
     let oldest = Millis(now.0.saturating_sub(days.saturating_mul(DAY_MS)));
-    let sizes = sizes(ledger)?;
-    let mut stock = ledger.read(Stock::load)?;
-    stock.weigh(&sizes);
-    let expired = stock.expire(oldest, megabytes.saturating_mul(MEGABYTE));
-    let mut report = Report { expired: expired.len() as u64, kept: stock.counted, ..Report::default() };
+    let files = ledger.inner.blobs.list()?;
+    let limit = megabytes.saturating_mul(MEGABYTE);
+    // One view for both looks, or a change that lands between them would not be known as its path's newest.
+    let view = conn.unchecked_transaction()?;
+    let stock = Stock::load(&conn, &files)?;
+    let mut report = Report { kept: stock.counted, ..Report::default() };
+    let mut expired = Vec::new();
+    if stock.counted > limit || stock.oldest < oldest {
+        (expired, report.kept) = stock.expire(&conn, oldest, limit)?;
+    }
+    view.finish()?;
+    report.expired = expired.len() as u64;
     let answers_before = Millis(now.0.saturating_sub(IDEMPOTENCY_MS));
     ledger.run(Job::Expire { changes: expired, now, answers_before })?;
 
-    let named = ledger.read(named)?;
-    let day_ago = Millis(now.0.saturating_sub(DAY_MS));
-    let (mut small, mut idle) = (Vec::new(), Vec::new());
-    for (digest, size) in &sizes {
+    conn.execute_batch(NAMED)?;
+    remove_files(ledger, &conn, &files, now, &mut report)?;
+    remove_small(ledger, &conn, now, &mut report)?;
+    Ok(report)
+}
+
+/// Page cache in KiB.
+const CACHE: u32 = 2048;
+
+/// Removes the image files that nothing needs.
+fn remove_files(
+    ledger: &Ledger,
+    conn: &Connection,
+    files: &[Stored],
+    now: Millis,
+    report: &mut Report,
+) -> Result<(), LedgerError> {
+    let mut needed = conn.prepare(
+        "SELECT needed FROM image i JOIN temp.named n ON n.image = i.id WHERE i.digest = ?1 \
+         UNION ALL SELECT 1 FROM temp.intended WHERE digest = ?1 ORDER BY 1 DESC LIMIT 1",
+    )?;
+    for file in files {
+        let named: Option<bool> =
+            needed.query_map([file.digest.as_bytes().as_slice()], |row| row.get(0))?.next().transpose()?;
         // What no change ever named may belong to a plan that is being made.
-        let young = !named.known.contains(digest) && size.since.unwrap_or(now) > day_ago;
-        if young && size.since.is_none() {
-            idle.push(*digest);
-        }
-        if young || named.needed.contains(digest) {
+        if named == Some(true) || (named.is_none() && now.since(file.since) < DAY_MS) {
             continue;
         }
         // The table stays locked, so that a pin comes either before the look or after the removal.
         let pins = ledger.inner.pins.table();
-        if pins.contains_key(digest) {
+        if !pins.contains_key(&file.digest) {
+            ledger.inner.blobs.remove(file.digest)?;
+            report.images += 1;
+            report.bytes += file.bytes;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the images in the database that nothing needs, or notes since when nothing names them.
+fn remove_small(
+    ledger: &Ledger,
+    conn: &Connection,
+    now: Millis,
+    report: &mut Report,
+) -> Result<(), LedgerError> {
+    let (mut images, mut idle) = (Vec::new(), Vec::new());
+    let mut unneeded = conn.prepare(
+        "SELECT i.digest, length(i.bytes), i.idle, n.image IS NOT NULL FROM image i \
+         LEFT JOIN temp.named n ON n.image = i.id WHERE i.bytes IS NOT NULL AND ifnull(n.needed, 0) = 0 \
+         AND i.digest NOT IN (SELECT digest FROM temp.intended)",
+    )?;
+    let pins = ledger.inner.pins.table();
+    let mut found = unneeded.query([])?;
+    while let Some(row) = found.next()? {
+        let digest = rows::digest(row, 0)?;
+        let since: Option<i64> = row.get(2)?;
+        let waits = since.is_none_or(|since| now.since(Millis(since.cast_unsigned())) < DAY_MS);
+        if pins.contains_key(&digest) {
             continue;
         }
-        if size.filed {
-            ledger.inner.blobs.remove(*digest)?;
+        if row.get(3)? || !waits {
+            images.push(digest);
             report.images += 1;
-            report.bytes += size.bytes;
-        }
-        if size.inline {
-            small.push(*digest);
+            report.bytes += row.get::<_, i64>(1)?.cast_unsigned();
+        } else if since.is_none() {
+            idle.push(digest);
         }
     }
-    let pins = ledger.inner.pins.table();
-    small.retain(|digest| !pins.contains_key(digest));
-    report.images += small.len() as u64;
-    report.bytes += small.iter().filter_map(|digest| sizes.get(digest)).map(|size| size.bytes).sum::<u64>();
-    ledger.run(Job::Forget { images: small, idle, now })?;
-    Ok(report)
+    // Still under the lock of the pins, for the same reason.
+    ledger.run(Job::Forget { images, idle, now })
 }
 
-/// A stored image.
-struct Size {
-    bytes: u64,
-    filed: bool,
-    inline: bool,
-    /// When it came, or when retention first found that nothing names it.
-    since: Option<Millis>,
-}
+/// Per image that a change names: whether a change that is kept names it; and the images of unsealed intents.
+const NAMED: &str = "
+    CREATE TEMP TABLE named (image INTEGER PRIMARY KEY, needed INTEGER NOT NULL);
+    INSERT INTO temp.named SELECT image, max(kept) FROM (
+        SELECT f.pre AS image, c.expired IS NULL AS kept FROM file f JOIN change c ON c.id = f.change
+        UNION ALL SELECT f.post, c.expired IS NULL FROM file f JOIN change c ON c.id = f.change)
+        WHERE image IS NOT NULL GROUP BY image;
+    CREATE TEMP TABLE intended AS
+        SELECT pre AS digest FROM intent_path WHERE pre IS NOT NULL AND intent IN (SELECT id FROM intent)
+        UNION SELECT post FROM intent_path WHERE post IS NOT NULL AND intent IN (SELECT id FROM intent)
+        UNION SELECT pre FROM intent_file WHERE pre IS NOT NULL
+        UNION SELECT post FROM intent_file WHERE post IS NOT NULL;
+";
 
-fn sizes(ledger: &Ledger) -> Result<HashMap<Digest, Size>, LedgerError> {
-    let mut sizes: HashMap<Digest, Size> = ledger.read(|conn| {
-        conn.prepare("SELECT digest, length(bytes), idle FROM image WHERE bytes IS NOT NULL")?
-            .query_map([], |row| {
-                let bytes = row.get::<_, i64>(1)?.cast_unsigned();
-                let since = row.get::<_, Option<i64>>(2)?.map(|time| Millis(time.cast_unsigned()));
-                Ok((rows::digest(row, 0)?, Size { bytes, filed: false, inline: true, since }))
-            })?
-            .collect()
-    })?;
-    for stored in ledger.inner.blobs.list()? {
-        let since = Some(stored.since);
-        let size =
-            sizes.entry(stored.digest).or_insert(Size { bytes: 0, filed: false, inline: false, since });
-        size.bytes = stored.bytes;
-        size.filed = true;
-    }
-    Ok(sizes)
-}
-
-/// The changes that could be dropped, and the images they hold.
+/// What the changes that may be dropped hold. Images by their number in the database.
 struct Stock {
-    /// Oldest first: id, time, images.
-    changes: Vec<(ChangeId, Millis, Vec<Digest>)>,
-    /// Images that do not count: a change that may not be dropped names them.
-    pinned: HashSet<Digest>,
-    /// How many droppable changes name an image.
-    uses: HashMap<Digest, usize>,
-    weights: HashMap<Digest, u64>,
-    /// Bytes of the images that count.
+    /// Changes that may not be dropped: the newest of each path, and those behind an idempotency key.
+    pinned: HashSet<i64>,
+    /// Images that count, with their bytes and how often droppable changes name them.
+    images: HashMap<i64, (u64, usize)>,
+    /// Bytes of all of those.
     counted: u64,
+    /// When the oldest droppable change was made.
+    oldest: Millis,
 }
+
+/// The changes that are kept so far, oldest first, one row per path.
+const KEPT: &str = "SELECT c.id, c.time, f.pre, f.post FROM change c LEFT JOIN file f ON f.change = c.id \
+                    WHERE c.expired IS NULL ORDER BY c.id";
 
 impl Stock {
-    fn load(conn: &Connection) -> Sql<Stock> {
-        let stands = [rows::outcome(Outcome::Sealed), rows::outcome(Outcome::Overtaken)];
+    fn load(conn: &Connection, files: &[Stored]) -> Sql<Stock> {
         let pinned: HashSet<i64> = conn
             .prepare(
-                "SELECT max(f.change) FROM file f JOIN change c ON c.id = f.change WHERE c.outcome IN (?1, ?2) \
+                "SELECT max(f.change) FROM file f CROSS JOIN change c ON c.id = f.change WHERE c.outcome IN (?1, ?2) \
                  GROUP BY f.path UNION SELECT change FROM answer WHERE change IS NOT NULL",
             )?
-            .query_map(stands, |row| row.get(0))?
+            .query_map([rows::outcome(Outcome::Sealed), rows::outcome(Outcome::Overtaken)], |row| row.get(0))?
             .collect::<Sql<_>>()?;
-        let mut stock = Stock {
-            changes: Vec::new(),
-            pinned: HashSet::new(),
-            uses: HashMap::new(),
-            weights: HashMap::new(),
-            counted: 0,
-        };
-        let mut files = conn.prepare(
-            "SELECT i.digest FROM file f JOIN image i ON i.id IN (f.pre, f.post) WHERE f.change = ?1",
-        )?;
-        let mut changes = conn.prepare("SELECT id, time FROM change WHERE expired IS NULL ORDER BY id")?;
-        let mut rows = changes.query([])?;
-        while let Some(row) = rows.next()? {
-            let (id, time): (i64, i64) = (row.get(0)?, row.get(1)?);
-            let images: Vec<Digest> =
-                files.query_map([id], |row| rows::digest(row, 0))?.collect::<Sql<_>>()?;
-            if pinned.contains(&id) {
-                stock.pinned.extend(images);
-            } else {
-                stock.changes.push((ChangeId(id.cast_unsigned()), Millis(time.cast_unsigned()), images));
+        let mut images: HashMap<i64, (u64, usize)> = HashMap::new();
+        let mut held = HashSet::new();
+        let mut oldest = Millis(u64::MAX);
+        let mut kept = conn.prepare(KEPT)?;
+        let mut found = kept.query([])?;
+        while let Some(row) = found.next()? {
+            let named = row.get::<_, Option<i64>>(2)?.into_iter().chain(row.get::<_, Option<i64>>(3)?);
+            if pinned.contains(&row.get(0)?) {
+                held.extend(named);
+                continue;
             }
+            oldest = oldest.min(Millis(row.get::<_, i64>(1)?.cast_unsigned()));
+            named.for_each(|image| images.entry(image).or_default().1 += 1);
         }
+        images.retain(|image, _| !held.contains(image));
+        let mut stock = Stock { pinned, images, counted: 0, oldest };
+        stock.weigh(conn, files)?;
         Ok(stock)
     }
 
-    fn weigh(&mut self, sizes: &HashMap<Digest, Size>) {
-        for digest in self.changes.iter().flat_map(|(_, _, images)| images) {
-            *self.uses.entry(*digest).or_insert(0) += 1;
+    fn weigh(&mut self, conn: &Connection, files: &[Stored]) -> Sql<()> {
+        let mut small = conn.prepare("SELECT id, length(bytes) FROM image WHERE bytes IS NOT NULL")?;
+        let mut found = small.query([])?;
+        while let Some(row) = found.next()? {
+            self.weigh_one(row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned());
         }
-        for digest in self.uses.keys().filter(|digest| !self.pinned.contains(*digest)) {
-            if let Some(size) = sizes.get(digest) {
-                self.weights.insert(*digest, size.bytes);
-                self.counted += size.bytes;
+        let mut number = conn.prepare("SELECT id FROM image WHERE digest = ?1")?;
+        for file in files {
+            for id in number.query_map([file.digest.as_bytes().as_slice()], |row| row.get(0))? {
+                self.weigh_one(id?, file.bytes);
             }
+        }
+        Ok(())
+    }
+
+    fn weigh_one(&mut self, image: i64, bytes: u64) {
+        if let Some((weight, _)) = self.images.get_mut(&image) {
+            self.counted += bytes;
+            *weight += bytes;
         }
     }
 
-    /// The changes to be dropped, oldest first: all from before `oldest`, then until at most `limit` bytes count.
-    fn expire(&mut self, oldest: Millis, limit: u64) -> Vec<ChangeId> {
-        let mut expired = Vec::new();
-        for (id, time, images) in &self.changes {
-            if *time >= oldest && self.counted <= limit {
-                continue;
+    /// The changes to be dropped, oldest first: all from before `oldest`, then until at most `limit` bytes count; and
+    /// the bytes that count then.
+    fn expire(mut self, conn: &Connection, oldest: Millis, limit: u64) -> Sql<(Vec<ChangeId>, u64)> {
+        let mut expired: Vec<ChangeId> = Vec::new();
+        let mut kept = conn.prepare(KEPT)?;
+        let mut found = kept.query([])?;
+        while let Some(row) = found.next()? {
+            let id: i64 = row.get(0)?;
+            let change = ChangeId(id.cast_unsigned());
+            if expired.last() != Some(&change) {
+                let time = Millis(row.get::<_, i64>(1)?.cast_unsigned());
+                if self.pinned.contains(&id) || (time >= oldest && self.counted <= limit) {
+                    continue;
+                }
+                expired.push(change);
             }
-            expired.push(*id);
-            for digest in images {
-                let Some(uses) = self.uses.get_mut(digest) else { continue };
-                *uses -= 1;
-                if *uses == 0 {
-                    self.counted -= self.weights.remove(digest).unwrap_or(0);
+            for image in row.get::<_, Option<i64>>(2)?.into_iter().chain(row.get::<_, Option<i64>>(3)?) {
+                if let Some((weight, uses)) = self.images.get_mut(&image) {
+                    *uses = uses.saturating_sub(1);
+                    if *uses == 0 {
+                        self.counted -= std::mem::take(weight);
+                    }
                 }
             }
         }
-        expired
+        Ok((expired, self.counted))
     }
-}
-
-/// Images by what names them.
-struct Named {
-    /// By a change that is kept or an unsealed intent.
-    needed: HashSet<Digest>,
-    /// By any change, dropped ones too.
-    known: HashSet<Digest>,
-}
-
-fn named(conn: &Connection) -> Sql<Named> {
-    let collect = |sql: &str| -> Sql<HashSet<Digest>> {
-        conn.prepare(sql)?.query_map([], |row| rows::digest(row, 0))?.collect()
-    };
-    Ok(Named {
-        needed: collect(
-            "SELECT i.digest FROM change c JOIN file f ON f.change = c.id JOIN image i ON i.id IN (f.pre, f.post) \
-             WHERE c.expired IS NULL \
-             UNION SELECT pre FROM intent_path WHERE pre IS NOT NULL \
-             UNION SELECT post FROM intent_path WHERE post IS NOT NULL \
-             UNION SELECT pre FROM intent_file WHERE pre IS NOT NULL \
-             UNION SELECT post FROM intent_file WHERE post IS NOT NULL",
-        )?,
-        known: collect("SELECT DISTINCT i.digest FROM file f JOIN image i ON i.id IN (f.pre, f.post)")?,
-    })
 }
 
 /// Marks changes as dropped, and forgets idempotency keys of before `answers_before`.

@@ -203,10 +203,42 @@ pub(crate) fn seal(conn: &Connection, id: ChangeId, ended: Outcome, answer: Opti
          WHERE id = ?1 AND key IS NOT NULL",
     )?
     .execute(params![id, answer])?;
-    run("DELETE FROM intent_path WHERE intent = ?1")?;
+    // The paths stay until `sweep`: their temporary names may still be on the disk.
+    run("UPDATE intent_path SET inline_pre = NULL WHERE intent = ?1 AND inline_pre IS NOT NULL")?;
     run("DELETE FROM intent_file WHERE intent = ?1")?;
     run("DELETE FROM intent WHERE id = ?1")?;
     Ok(())
+}
+
+/// Forgets the temporary names of a sealed change.
+pub(crate) fn sweep(conn: &Connection, id: ChangeId) -> Sql<()> {
+    conn.prepare_cached(
+        "DELETE FROM intent_path WHERE intent = ?1 AND intent NOT IN (SELECT id FROM intent)",
+    )?
+    .execute([signed(id.0)])?;
+    Ok(())
+}
+
+/// The sealed changes whose temporary names may still be on the disk, oldest first, as intents.
+pub(crate) fn unswept(conn: &Connection) -> Sql<Vec<Intent>> {
+    let sql = format!(
+        "SELECT {CHANGE}, outcome FROM change WHERE id IN (SELECT intent FROM intent_path) ORDER BY id"
+    );
+    let changes: Vec<Change> = conn.prepare_cached(&sql)?.query_map([], change)?.collect::<Sql<_>>()?;
+    changes
+        .into_iter()
+        .map(|change| Ok(Intent { paths: paths(conn, change.id)?, change, idempotency: None }))
+        .collect()
+}
+
+/// The paths of an intent, in the order of the commit.
+fn paths(conn: &Connection, id: ChangeId) -> Sql<Vec<IntentPath>> {
+    conn.prepare_cached(
+        "SELECT folder, path, op, dev, ino, mount, temp, pre, post, pre_mode, uid, gid, inline_pre, made_ino \
+         FROM intent_path WHERE intent = ?1 ORDER BY seq",
+    )?
+    .query_map([signed(id.0)], intent_path)?
+    .collect()
 }
 
 /// Writes the inode of a directory that was made into its intent.
@@ -243,16 +275,11 @@ pub(crate) fn intents(conn: &Connection) -> Sql<Vec<Intent>> {
             Ok((unsigned(row, 0)?, key))
         })?
         .collect::<Sql<_>>()?;
-    let mut paths = conn.prepare_cached(
-        "SELECT folder, path, op, dev, ino, mount, temp, pre, post, pre_mode, uid, gid, inline_pre, made_ino \
-         FROM intent_path WHERE intent = ?1 ORDER BY seq",
-    )?;
     open_changes(conn)?
         .into_iter()
         .map(|change| {
-            let paths = paths.query_map([signed(change.id.0)], intent_path)?.collect::<Sql<_>>()?;
             let idempotency = keys.get(&change.id.0).cloned();
-            Ok(Intent { change, paths, idempotency })
+            Ok(Intent { paths: paths(conn, change.id)?, change, idempotency })
         })
         .collect()
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::{LedgerError, space};
+use crate::{LedgerError, rows, space};
 
 /// The steps from an empty database to the present schema; `user_version` counts how many were taken. Steps are only
 /// ever added.
@@ -40,7 +40,7 @@ const MIGRATIONS: &[&str] = &["
         id INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind INTEGER NOT NULL, outcome INTEGER NOT NULL, agent TEXT,
         session INTEGER, task TEXT, turn INTEGER NOT NULL, tool TEXT NOT NULL, undoes INTEGER, expired INTEGER);
     CREATE INDEX change_agent ON change (agent) WHERE agent IS NOT NULL;
-    CREATE INDEX change_session ON change (session, turn) WHERE session IS NOT NULL;
+    CREATE INDEX change_session ON change (session) WHERE session IS NOT NULL;
     CREATE TABLE file (
         change INTEGER, seq INTEGER, path INTEGER NOT NULL, op INTEGER NOT NULL, pre INTEGER, post INTEGER,
         mode INTEGER NOT NULL, PRIMARY KEY (change, seq)) WITHOUT ROWID;
@@ -55,15 +55,19 @@ const MIGRATIONS: &[&str] = &["
         seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL, hash BLOB NOT NULL);
 "];
 
-/// Makes sure that `dir/ledger.db` exists. A new one is made complete and durable under another name first, so that a
-/// crash leaves either none or a whole one.
+/// A database that is not on the disk yet is marked by this file. What it holds was never promised to anyone, so one
+/// that a crash left marked is made anew.
+const MARK: &str = "making";
+
+/// Makes sure that `dir/ledger.db` exists. A new one is complete, but on the disk only after [`settle`].
 pub(crate) fn ensure(dir: &Path) -> Result<(), LedgerError> {
     let database = dir.join("ledger.db");
-    if database.exists() {
+    let mark = dir.join(MARK);
+    if database.exists() && !mark.exists() {
         return Ok(());
     }
     // The log of a database that is gone would be replayed into the new one.
-    for stale in ["ledger.db-wal", "ledger.db-shm", "ledger.new"] {
+    for stale in ["ledger.db", "ledger.db-wal", "ledger.db-shm"] {
         match fs::remove_file(dir.join(stale)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(LedgerError::io("remove", &dir.join(stale), error));
@@ -71,18 +75,31 @@ pub(crate) fn ensure(dir: &Path) -> Result<(), LedgerError> {
             _ => {}
         }
     }
-    let new = dir.join("ledger.new");
     // SQLite gives a file's log and index the mode of the file.
-    space::private(&new).map_err(|error| LedgerError::io("make", &new, error))?;
-    let mut conn = Connection::open(&new)?;
+    for new in [&mark, &database] {
+        space::private(new).map_err(|error| LedgerError::io("make", new, error))?;
+    }
+    let mut conn = Connection::open(&database)?;
     conn.execute_batch("PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY;")?;
     migrate(&mut conn)?;
     conn.execute_batch("PRAGMA journal_mode=WAL;")?;
-    conn.close().map_err(|(_, error)| LedgerError::from(error))?;
-    let sync = |path: &Path| File::open(path).and_then(|file| file.sync_all());
-    sync(&new).map_err(|error| LedgerError::io("sync", &new, error))?;
-    fs::rename(&new, &database).map_err(|error| LedgerError::io("rename", &new, error))?;
-    sync(dir).map_err(|error| LedgerError::io("sync", dir, error))
+    conn.close().map_err(|(_, error)| LedgerError::from(error))
+}
+
+/// Brings a new database to the disk, in the writing thread before its first commit: nobody waits for the disk at the
+/// start of a session that only reads. SQLite itself has to sync the file: its locks would go with any other
+/// descriptor of it.
+pub(crate) fn settle(dir: &Path, conn: &Connection) -> Result<(), LedgerError> {
+    let mark = dir.join(MARK);
+    if !mark.exists() {
+        return Ok(());
+    }
+    conn.execute_batch("PRAGMA synchronous=FULL;")?;
+    rows::set_counter(conn, "barrier", 0)?;
+    conn.query_row("PRAGMA wal_checkpoint(FULL)", [], |_| Ok(()))?;
+    conn.execute_batch("PRAGMA synchronous=NORMAL;")?;
+    fs::remove_file(&mark).map_err(|error| LedgerError::io("remove", &mark, error))?;
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(|error| LedgerError::io("sync", dir, error))
 }
 
 /// Brings the database to the present schema.

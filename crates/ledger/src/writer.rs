@@ -13,7 +13,7 @@ use rusqlite::Connection;
 
 use crate::journal::{Chain, Draft};
 use crate::keeper::Shared;
-use crate::{Idempotency, Intent, LedgerError, rows};
+use crate::{Idempotency, Intent, LedgerError, rows, schema};
 
 /// Journal entries written in one transaction, so that an intent that arrives meanwhile waits a millisecond at most.
 const JOURNAL_BATCH: usize = 64;
@@ -37,6 +37,9 @@ pub(crate) enum Job {
         change: ChangeId,
         outcome: Outcome,
         answer: Option<Vec<u8>>,
+    },
+    Swept {
+        change: ChangeId,
     },
     Remember {
         key: Idempotency,
@@ -109,6 +112,7 @@ impl Job {
             }
             Job::MadeDir { change, index, ino } => rows::note_made_dir(conn, *change, *index, *ino),
             Job::Seal { change, outcome, answer } => rows::seal(conn, *change, *outcome, answer.as_deref()),
+            Job::Swept { change } => rows::sweep(conn, *change),
             Job::Remember { key, answer, time } => rows::insert_answer(conn, key, answer, *time),
             Job::Image { digest, bytes } => rows::insert_image(conn, *digest, bytes),
             Job::Counter { kind, value } => rows::set_counter(conn, kind, *value),
@@ -162,6 +166,10 @@ impl Writer {
 
     /// Works until every sender is gone and the queue is empty.
     pub(crate) fn run(mut self) {
+        self.shared.ballast.ensure();
+        if let Err(error) = schema::settle(&self.shared.dir, &self.conn) {
+            self.shared.health.fail(error);
+        }
         let mut more = false;
         loop {
             let first = if more { self.queue.try_recv().ok() } else { self.queue.recv().ok() };

@@ -73,6 +73,7 @@ fn near_a_full_disk_intents_are_refused_and_begun_ones_can_be_ended() {
 fn on_a_full_disk_the_reserve_lets_a_seal_be_written() {
     on_small_disk("fault::on_a_full_disk_the_reserve_lets_a_seal_be_written", "48m", |disk| {
         let ledger = open(disk);
+        commit::flush(&ledger).unwrap();
         let ballast = disk.join("state/ballast");
         assert_eq!(fs::metadata(&ballast).unwrap().len(), 4 << 20);
         let open_ones: Vec<_> = (0..200)
