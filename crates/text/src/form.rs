@@ -272,11 +272,9 @@ fn wide_form(bytes: &[u8], encoding: Encoding, bom: bool) -> Result<Form, NotTex
         at += unit.len;
     }
     // A BOM announces text, so single damaged units are carried along; a declaration must hold for every byte.
-    let allowed = if bom { units / 50 } else { 0 };
+    let allowed = if bom { (units / 50).max(2) } else { 0 };
     match first_bad {
-        Some(at) if bad > allowed.max(usize::from(bom)) => {
-            Err(NotText::Undecodable { encoding, at: at as u64 })
-        }
+        Some(at) if bad > allowed => Err(NotText::Undecodable { encoding, at: at as u64 }),
         _ => Ok(with_breaks(encoding, bom, (lf, crlf), units == 0, last == Some('\n'))),
     }
 }

@@ -109,7 +109,8 @@ fn clip_mixed(line: &[u8], max_bytes: usize) -> usize {
     taken
 }
 
-/// Lines `first` to `last` (from 1, cut to what exists) as `N|text`, each ended by LF, within `max_bytes` in all. A line that
+/// Lines `first` to `last` (from 1, cut to what exists) as `N|text`, each ended by LF, within `max_bytes` in all (but at least
+/// 8 bytes of the first line). A line that
 /// does not fit is clipped with `…`; what comes after is left out and said in a last line `…[lines A-B left out]…`.
 pub fn window(view: &View<'_>, first: usize, last: usize, max_bytes: usize) -> String {
     numbered(view, first, last, max_bytes, |line, room| {
@@ -130,6 +131,13 @@ pub fn visible_window(view: &View<'_>, first: usize, last: usize, max_bytes: usi
     })
 }
 
+/// Bytes for `…[lines A-B left out]…`.
+const LEFT_OUT: usize = 40;
+
+fn digits(n: usize) -> usize {
+    n.checked_ilog10().map_or(1, |log| log as usize + 1)
+}
+
 fn numbered(
     view: &View<'_>,
     first: usize,
@@ -138,15 +146,26 @@ fn numbered(
     text: impl Fn(&[u8], usize) -> (String, bool),
 ) -> String {
     let (first, last) = (first.max(1), last.min(view.line_count()));
+    // Kept aside for the sentence about what is left out, unless all fits without.
+    let all_fits = || {
+        let mut sum = 0;
+        (first..=last).all(|n| {
+            let (text, cut) = text(view.line(n).unwrap_or_default(), max_bytes);
+            sum += digits(n) + text.len() + 2;
+            !cut && sum <= max_bytes
+        })
+    };
+    let kept = if all_fits() { 0 } else { LEFT_OUT };
     let mut out = String::new();
     for n in first..=last {
-        let line = view.line(n).unwrap_or_default();
-        let room = max_bytes.saturating_sub(out.len() + 8);
-        if room < 8 && n > first {
+        // Beside the text: the number, its bar, a break, and a cut mark where it is cut.
+        let beside = digits(n) + 2 + if kept > 0 { '…'.len_utf8() } else { 0 };
+        let room = max_bytes.saturating_sub(out.len() + beside + if n < last { kept } else { 0 });
+        if room < 8 && n > first && kept > 0 {
             let _ = writeln!(out, "…[lines {n}-{last} left out]…");
             break;
         }
-        let (text, cut) = text(line, room.max(8));
+        let (text, cut) = text(view.line(n).unwrap_or_default(), if kept > 0 { room.max(8) } else { room });
         let _ = writeln!(out, "{n}|{text}{}", if cut { "…" } else { "" });
     }
     out

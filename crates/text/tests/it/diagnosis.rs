@@ -389,7 +389,7 @@ fn applied_needs_more_than_a_chance_hit() {
 
 #[test]
 fn the_view_of_the_diagnosis_ends_with_the_file() {
-    assert_eq!(form(b"a\r\nb").final_newline, false);
+    assert!(!form(b"a\r\nb").final_newline);
     let found = miss(b"a \r\nb", "a\nb\n", "a\nc\n");
     assert_eq!(accept(b"a \r\nb", &found), b"a \r\nc");
     assert_eq!(found.suggestion.unwrap().levels, [Level::FinalNewline, Level::TrailingSpace]);

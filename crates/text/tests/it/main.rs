@@ -1,5 +1,13 @@
 //! Text in, text out: the cases by their ids, then each part by itself, then random pairs against a naive model.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails"
+)]
+
 mod attacks;
 mod diagnosis;
 mod diffs;
