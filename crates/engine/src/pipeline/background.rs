@@ -3,13 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::desk::Desk;
-use super::finish::{Finish, Watched};
+use super::finish::{Finish, Finished, Watched};
 
 /// Descriptors of displaced files that are kept at most.
 const WATCHED_MAX: usize = 1024;
+
+/// How long a job waits whose displaced file is being written.
+const PATIENCE: Duration = Duration::from_millis(10);
 
 /// The thread and its queue.
 pub(super) struct Background {
@@ -27,12 +30,36 @@ struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Finish>,
+    /// Jobs that wait for a foreign writer, and until when.
+    waiting: VecDeque<(Instant, Finish)>,
     working: bool,
     /// Someone waits for a look at everything that is watched.
     look_now: bool,
     closing: bool,
     /// Why work stopped; nothing is done until the pipeline recovered.
     failure: Option<String>,
+}
+
+impl State {
+    fn has_jobs(&self) -> bool {
+        !self.queue.is_empty() || !self.waiting.is_empty()
+    }
+
+    fn forget_jobs(&mut self) {
+        self.queue.clear();
+        self.waiting.clear();
+    }
+
+    /// The next job that may run at `now`.
+    fn job(&mut self, now: Instant) -> Option<Finish> {
+        if self.failure.is_some() {
+            return None;
+        }
+        match self.waiting.front() {
+            Some((until, _)) if *until <= now => self.waiting.pop_front().map(|(_, job)| job),
+            _ => self.queue.pop_front(),
+        }
+    }
 }
 
 impl Background {
@@ -55,7 +82,7 @@ impl Background {
         let mut state = self.shared.lock();
         state.look_now = true;
         self.shared.changed.notify_all();
-        while state.failure.is_none() && (state.working || state.look_now || !state.queue.is_empty()) {
+        while state.failure.is_none() && (state.working || state.look_now || state.has_jobs()) {
             state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -69,11 +96,11 @@ impl Background {
     /// returns.
     pub(super) fn discard(&self) {
         let mut state = self.shared.lock();
-        state.queue.clear();
+        state.forget_jobs();
         while state.working {
             state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.queue.clear();
+        state.forget_jobs();
         state.failure = None;
     }
 }
@@ -106,12 +133,21 @@ impl Shared {
         loop {
             match self.next(watched.front().map(Watched::due)) {
                 Next::Finish(job) => {
-                    let finished = self.desk.finish(*job);
-                    let failure = finished.map(|more| watched.extend(more)).err();
+                    let failure = match self.desk.finish(*job) {
+                        Ok(Finished::Done(more)) => {
+                            watched.extend(more);
+                            None
+                        }
+                        Ok(Finished::Later(job)) => {
+                            self.lock().waiting.push_back((Instant::now() + PATIENCE, job));
+                            None
+                        }
+                        Err(why) => Some(why.to_string()),
+                    };
                     while watched.len() > WATCHED_MAX {
                         self.last_look(&mut watched);
                     }
-                    self.done(failure.map(|why| why.to_string()), false);
+                    self.done(failure, false);
                 }
                 Next::Look => {
                     let looks = watched.iter_mut().map(|file| self.desk.look_again(file));
@@ -141,24 +177,24 @@ impl Shared {
     fn next(&self, due: Option<Instant>) -> Next {
         let mut state = self.lock();
         loop {
-            if state.failure.is_none()
-                && let Some(job) = state.queue.pop_front()
-            {
+            let now = Instant::now();
+            if let Some(job) = state.job(now) {
                 state.working = true;
                 return Next::Finish(Box::new(job));
             }
-            let now = Instant::now();
-            if state.look_now || due.is_some_and(|due| due <= now) {
+            let jobs_left = state.failure.is_none() && state.has_jobs();
+            if (state.look_now && !jobs_left) || due.is_some_and(|due| due <= now) {
                 state.working = true;
                 return Next::Look;
             }
-            if state.closing {
+            if state.closing && !jobs_left {
                 return Next::Stop;
             }
-            state = match due {
+            let later = state.waiting.front().map(|(until, _)| *until);
+            state = match due.into_iter().chain(later).min() {
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(due) => {
-                    let waited = self.changed.wait_timeout(state, due - now);
+                Some(until) => {
+                    let waited = self.changed.wait_timeout(state, until.saturating_duration_since(now));
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };

@@ -3,7 +3,6 @@
 //! The order is the whole point: no name is removed before what it names is stored and synced and the seal is written.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use cotenant_ledger::LedgerError;
@@ -11,7 +10,7 @@ use cotenant_ledger::commit as record;
 use cotenant_model::{
     Change, ChangeFile, ChangeId, ChangeKind, ChangeOp, Content, Digest, Millis, Outcome, WsPath,
 };
-use cotenant_tree::commit::{self, FileId, Grip, Inode, Look, Stamp};
+use cotenant_tree::commit::{self, Grip, Inode, Look, Stamp};
 
 use super::Question;
 use super::desk::{Desk, Pair};
@@ -68,21 +67,39 @@ pub(super) enum Unfinished {
     Disk(#[from] io::Error),
 }
 
-/// A file at a temporary name whose image is stored.
-struct Stored {
-    index: usize,
-    id: FileId,
-    watch: Option<(Inode, Digest)>,
+/// How far finishing came.
+pub(super) enum Finished {
+    /// All names are gone; what is left is watched for late writers.
+    Done(Vec<Watched>),
+    /// Somebody writes into a displaced file: its name stays until they are through.
+    Later(Finish),
+}
+
+/// What became of the file at a temporary name.
+enum Kept {
+    /// There is none.
+    Nothing,
+    /// Its image is stored.
+    Stored { index: usize, inode: Inode, digest: Digest },
+    /// Somebody is writing into it.
+    Waiting,
 }
 
 impl Desk {
-    /// Stores every image, then removes the temporary names. What it returns is watched for late writers.
-    pub(super) fn finish(&self, mut job: Finish) -> Result<Vec<Watched>, Unfinished> {
+    /// Stores every image, then removes the temporary names.
+    pub(super) fn finish(&self, mut job: Finish) -> Result<Finished, Unfinished> {
         let mut fresh = self.keep_posts(&job)?;
         let mut found = Vec::new();
         let mut stored = Vec::new();
+        let mut waiting = false;
         for index in 0..job.rests.len() {
-            stored.extend(self.keep_displaced(&mut job, index, &mut fresh, &mut found)?);
+            match self.keep_displaced(&mut job, index, &mut fresh, &mut found)? {
+                Kept::Waiting => waiting = true,
+                other => stored.push(other),
+            }
+        }
+        if waiting {
+            return Ok(Finished::Later(job));
         }
         record::sync_blobs(&self.ledger, &fresh)?;
         for file in found {
@@ -91,8 +108,8 @@ impl Desk {
         record::flush(&self.ledger)?;
         let watched = self.remove_names(&job, stored)?;
         self.remove_dirs(&job)?;
-        swept(&self.ledger, job.change);
-        Ok(watched)
+        record::swept(&self.ledger, job.change);
+        Ok(Finished::Done(watched))
     }
 
     /// The new images, which until now were only in memory and under their names.
@@ -125,58 +142,80 @@ impl Desk {
         index: usize,
         fresh: &mut Vec<Digest>,
         found: &mut Vec<ChangeFile>,
-    ) -> Result<Option<Stored>, Unfinished> {
-        let overtaken = job.outcome == Outcome::Overtaken;
-        let Some(rest) = job.rests.get_mut(index) else { return Ok(None) };
+    ) -> Result<Kept, Unfinished> {
+        let (overtaken, patient) = (job.outcome == Outcome::Overtaken, job.since.elapsed() < WATCH);
+        let Some(rest) = job.rests.get_mut(index) else { return Ok(Kept::Nothing) };
         self.step("store.pre", &rest.pair.at)?;
-        let at = &rest.pair.at;
         let (inode, fenced) = match rest.old.take() {
-            Some(old) => {
-                let fenced = old.grip == Grip::Lease && old.inode.gripped();
-                (old.inode, fenced)
+            Some(old) if old.grip == Grip::Lease && !old.inode.gripped() => {
+                self.keep_before_writer(rest, &old.inode)?;
+                return Ok(Kept::Waiting);
             }
-            None => match rest.pair.temp.look()? {
-                Look::File(inode) => (inode, false),
-                Look::Other(_) | Look::Denied(_) => {
-                    self.question(&rest.pair, "something that cannot be read as a file was displaced; it waits at its temporary name");
-                    return Ok(None);
-                }
-                Look::Absent | Look::Directory(_) => return Ok(None),
+            Some(old) => (old.inode, old.grip == Grip::Lease),
+            None => match self.displaced(rest)? {
+                None => return Ok(Kept::Nothing),
+                Some(inode) if inode.grip().is_err() && patient => return Ok(Kept::Waiting),
+                Some(inode) => (inode, false),
             },
         };
-        let id = inode.id();
         let digest = match rest.pre {
             Some(pre) if fenced => pre,
             _ => inode.digest()?,
         };
-        let ours = rest.post == Some(digest);
-        if rest.pre == Some(digest) && rest.kept || ours && !overtaken {
-            return Ok(Some(Stored { index, id, watch: Some((inode, digest)) }));
-        }
-        if rest.pre == Some(digest) && fenced && inode.size() > COPY_MAX && inode.links() == 1 {
+        let (old, ours) = (rest.pre == Some(digest), rest.post == Some(digest));
+        let digest = if old && rest.kept || ours && !overtaken {
+            digest
+        } else if old && fenced && inode.size() > COPY_MAX && inode.links() == 1 {
             record::adopt(&self.ledger, rest.pair.temp.dir().fd(), rest.pair.temp.name(), digest)?;
             fresh.push(digest);
-            return Ok(Some(Stored { index, id, watch: Some((inode, digest)) }));
+            digest
+        } else {
+            let copied = record::store_file(&self.ledger, inode.fd())?;
+            fresh.push(copied);
+            if rest.pre != Some(copied) && rest.post != Some(copied) {
+                found.push(found_file(&rest.pair.at, rest.pre, copied, &inode));
+            }
+            copied
+        };
+        Ok(Kept::Stored { index, inode, digest })
+    }
+
+    /// The file at the temporary name of a path.
+    fn displaced(&self, rest: &Rest) -> Result<Option<Inode>, Unfinished> {
+        match rest.pair.temp.look()? {
+            Look::File(inode) => Ok(Some(inode)),
+            Look::Absent | Look::Directory(_) => Ok(None),
+            Look::Other(_) | Look::Denied(_) => {
+                self.question(
+                    &rest.pair,
+                    "what was displaced cannot be read as a file; it waits at its temporary name",
+                );
+                Ok(None)
+            }
         }
-        let copied = record::store_file(&self.ledger, inode.fd().as_fd())?;
-        fresh.push(copied);
-        if rest.pre != Some(copied) && rest.post != Some(copied) {
-            found.push(found_file(at, rest.pre, copied, &inode));
+    }
+
+    /// A writer waits for the lease on the old file: its image must be safe before they are let in.
+    fn keep_before_writer(&self, rest: &mut Rest, old: &Inode) -> Result<(), Unfinished> {
+        if !rest.kept {
+            let stored = record::store_file(&self.ledger, old.fd())?;
+            record::sync_blobs(&self.ledger, &[stored])?;
+            rest.kept = true;
         }
-        Ok(Some(Stored { index, id, watch: Some((inode, copied)) }))
+        Ok(())
     }
 
     /// Unlinks the temporary names whose images are stored, and keeps the descriptors.
-    fn remove_names(&self, job: &Finish, stored: Vec<Stored>) -> Result<Vec<Watched>, Unfinished> {
+    fn remove_names(&self, job: &Finish, stored: Vec<Kept>) -> Result<Vec<Watched>, Unfinished> {
         let mut watched = Vec::new();
-        for Stored { index, id, watch } in stored {
+        for kept in stored {
+            let Kept::Stored { index, inode, digest } = kept else { continue };
             let Some(rest) = job.rests.get(index) else { continue };
             self.step("unlink", &rest.pair.at)?;
             // What an adoption renamed away, or another put there, is not ours to remove.
-            if rest.pair.temp.id()? == Some(id) {
+            if rest.pair.temp.id()? == Some(inode.id()) {
                 rest.pair.temp.unlink()?;
             }
-            let Some((inode, last)) = watch else { continue };
             // Only a lease that nobody asked for proves that nothing was written before the stamp was taken.
             let stamp = inode.stamp()?;
             let stamp = inode.gripped().then_some(stamp);
@@ -184,7 +223,7 @@ impl Desk {
             watched.push(Watched {
                 at: rest.pair.at.clone(),
                 inode,
-                last,
+                last: digest,
                 stamp,
                 time: job.time,
                 since: job.since,
@@ -279,6 +318,3 @@ fn now(time: Millis, since: Instant) -> Millis {
 fn found_file(at: &WsPath, before: Option<Digest>, now: Digest, inode: &Inode) -> ChangeFile {
     ChangeFile { at: at.clone(), op: ChangeOp::Edit, pre: before, post: Some(now), mode: inode.mode() }
 }
-
-/// Temporary until the ledger has it.
-pub(super) fn swept(_ledger: &cotenant_ledger::Ledger, _change: ChangeId) {}

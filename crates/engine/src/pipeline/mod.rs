@@ -132,12 +132,13 @@ impl Pipeline {
     ) -> Result<(Pipeline, Recovered), Refusal> {
         commit::prepare_process();
         let desk = Arc::new(Desk::new(tree, ledger, steps));
-        let changes = recovery::recover(&desk, unsealed, now)?;
+        let (changes, left) = recovery::recover(&desk, &unsealed, now)?;
         let recovered = Recovered { changes, questions: desk.take_questions() };
         let background = Background::start(Arc::clone(&desk)).map_err(|error| {
             Refusal::new(Code::IoError, format!("A thread could not be started: {error}."))
                 .next("raise the limit on processes, then repeat the call")
         })?;
+        left.into_iter().for_each(|job| background.push(job));
         let pipeline = Pipeline {
             desk,
             gate: gate::Gate::default(),
@@ -273,7 +274,8 @@ impl Pipeline {
         // Until recovery is through, the next call must try again.
         self.failed.store(true, Ordering::SeqCst);
         let unsealed = self.desk.ledger.reopen().map_err(|error| error.refusal())?;
-        recovery::recover(&self.desk, unsealed, now)?;
+        let (_, left) = recovery::recover(&self.desk, &unsealed, now)?;
+        left.into_iter().for_each(|job| self.background.push(job));
         self.failed.store(false, Ordering::SeqCst);
         Ok(())
     }
@@ -313,7 +315,7 @@ impl Pipeline {
         recorded.map_err(|miss| {
             // Nothing has a name yet.
             self.conclude(id, Outcome::Aborted);
-            finish::swept(&self.desk.ledger, id);
+            record::swept(&self.desk.ledger, id);
             self.refused(&Failure { at: first, miss })
         })
     }

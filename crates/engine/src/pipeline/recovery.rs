@@ -16,7 +16,7 @@ use cotenant_tree::commit::{self, Flush, Held, Look, Spot};
 
 use super::back::Top;
 use super::desk::{Desk, Ours, Pair};
-use super::finish::{Finish, Rest, Unfinished};
+use super::finish::{Finish, Rest};
 use super::miss::{Doing, Miss};
 use super::prepare::{home_of, parent_of};
 
@@ -59,42 +59,41 @@ struct Found {
     made: Option<Arc<Held>>,
 }
 
-/// Recovers the intents, oldest first.
+/// Changes that were recovered, and how they ended.
+pub(super) type Ended = Vec<(ChangeId, Outcome)>;
+
+/// Brings the unsealed intents to all or nothing, oldest first. What is left to finish comes back, with what is left of
+/// changes that were sealed before the crash: images are stored, and names removed, by the background.
 pub(super) fn recover(
     desk: &Desk,
-    intents: Vec<Intent>,
+    unsealed: &[Intent],
     now: Millis,
-) -> Result<Vec<(ChangeId, Outcome)>, Refusal> {
+) -> Result<(Ended, Vec<Finish>), Refusal> {
     let mut recovered = Vec::new();
-    for (index, intent) in intents.iter().enumerate() {
-        let later: Vec<&IntentPath> = intents[index + 1..].iter().flat_map(|later| &later.paths).collect();
-        let failed = |at: &WsPath, miss: &Miss| miss.refusal(&desk.tree, at);
-        let anywhere = intent.paths.first().map(|path| path.at.clone()).unwrap_or_default();
-        let found = find(desk, intent, &later).map_err(|(at, miss)| failed(&at, &miss))?;
-        let outcome = match intent.change.outcome {
-            Outcome::Open => decide(desk, &found).map_err(|(at, miss)| failed(&at, &miss))?,
-            ended => ended,
-        };
-        record::seal(&desk.ledger, intent.change.id, outcome, None);
-        let job = Finish {
-            change: intent.change.id,
-            time: now,
-            since: Instant::now(),
-            outcome,
-            rests: found.into_iter().map(Found::rest).collect(),
-        };
-        desk.finish(job).map_err(|why| unfinished(desk, &anywhere, why))?;
-        if intent.change.outcome == Outcome::Open {
-            recovered.push((intent.change.id, outcome));
-        }
+    let mut left = Vec::new();
+    let failed = |(at, miss): (WsPath, Miss)| miss.refusal(&desk.tree, &at);
+    for sealed in record::unswept(&desk.ledger).map_err(|error| error.refusal())? {
+        let found = find(desk, &sealed, &[]).map_err(failed)?;
+        left.push(finish(sealed.change.id, sealed.change.outcome, found, now));
     }
-    Ok(recovered)
+    for (index, intent) in unsealed.iter().enumerate() {
+        let later: Vec<&IntentPath> = unsealed[index + 1..].iter().flat_map(|later| &later.paths).collect();
+        let found = find(desk, intent, &later).map_err(failed)?;
+        let outcome = decide(desk, &found).map_err(failed)?;
+        record::seal(&desk.ledger, intent.change.id, outcome, None);
+        recovered.push((intent.change.id, outcome));
+        left.push(finish(intent.change.id, outcome, found, now));
+    }
+    Ok((recovered, left))
 }
 
-fn unfinished(desk: &Desk, at: &WsPath, why: Unfinished) -> Refusal {
-    match why {
-        Unfinished::Ledger(error) => error.refusal(),
-        Unfinished::Disk(error) => Miss::Io { doing: "recovering", error }.refusal(&desk.tree, at),
+fn finish(change: ChangeId, outcome: Outcome, found: Vec<Found>, now: Millis) -> Finish {
+    Finish {
+        change,
+        time: now,
+        since: Instant::now(),
+        outcome,
+        rests: found.into_iter().map(Found::rest).collect(),
     }
 }
 

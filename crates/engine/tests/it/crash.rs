@@ -1,1 +1,359 @@
-//! x
+//! `kill -9` at every step of a commit and inside recovery, with foreign writers at every step: no version of anyone's
+//! is lost, no set of files is torn, no temporary name is left.
+
+use std::collections::BTreeMap;
+
+use cotenant_model::{FileOp, Outcome};
+
+use crate::foreign::{Foreign, KINDS, Kind};
+use crate::remote::{End, Run, Then, run};
+use crate::rig::*;
+
+/// A version of a file: all have the same length, so that writers in place leave nothing of each other.
+fn version(name: &str) -> Vec<u8> {
+    format!("{name:.<40}\n").into_bytes()
+}
+
+/// What a plan does to each path: the bytes before and after.
+type Effects = BTreeMap<&'static str, (Option<Vec<u8>>, Option<Vec<u8>>)>;
+
+/// The files that a job touches, before and after.
+fn effects(job: &str) -> Effects {
+    let edit =
+        |name: &'static str| (Some(version(&format!("{name} old"))), Some(version(&format!("{name} new"))));
+    match job {
+        "none" => Effects::new(),
+        "edit" => [("f", edit("f"))].into(),
+        "large" => {
+            let (old, new) = edit("f");
+            [("f", (old.map(|bytes| bytes.repeat(1000)), new.map(|bytes| bytes.repeat(1000))))].into()
+        }
+        "two" => [("a", edit("a")), ("sub/b", edit("sub/b"))].into(),
+        "create" => [("new/c", (None, Some(version("new/c new"))))].into(),
+        "all" => [
+            ("a", edit("a")),
+            ("b", edit("b")),
+            ("new/c", (None, Some(version("new/c new")))),
+            ("old/d", (Some(version("old/d old")), None)),
+        ]
+        .into(),
+        other => panic!("no job {other}"),
+    }
+}
+
+/// The plan of a job.
+pub fn job(name: &str) -> Vec<FileOp> {
+    let mut ops: Vec<FileOp> = effects(name)
+        .into_iter()
+        .map(|(path, images)| match images {
+            (Some(old), Some(new)) => replace(path, &old, &new),
+            (None, Some(new)) => create(path, &new),
+            (Some(old), None) => delete(path, &old),
+            (None, None) => panic!("{path}"),
+        })
+        .collect();
+    if matches!(name, "create" | "all") {
+        ops.push(mkdir("new"));
+    }
+    if name == "all" {
+        ops.push(rmdir("old"));
+    }
+    ops
+}
+
+/// A workspace before the job.
+pub fn before(job: &str) -> Place {
+    let place = Place::fast();
+    for (path, (old, _)) in effects(job) {
+        let path = place.tree.path().join(path);
+        if let Some(old) = old {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, old).unwrap();
+        }
+    }
+    place
+}
+
+/// Whether everything is as before the job, and whether everything is as after it.
+pub fn sides(job: &str, rig: &Rig) -> (bool, bool) {
+    let effects = effects(job);
+    let all = |side: fn(&(Option<Vec<u8>>, Option<Vec<u8>>)) -> &Option<Vec<u8>>| {
+        effects.iter().all(|(path, images)| rig.read(path) == *side(images))
+    };
+    (all(|images| &images.0), all(|images| &images.1))
+}
+
+/// Every image of a job that landed is in the ledger; of one that did not the old ones are there or stand.
+pub fn images_are_kept(job: &str, rig: &Rig, landed: bool, what: &str) {
+    for (path, (old, new)) in effects(job) {
+        assert!(old.is_none_or(|old| rig.has(&old)), "the old {path} is lost: {what}");
+        if landed {
+            assert!(new.is_none_or(|new| rig.blob(&new).is_some()), "the new {path} is not kept: {what}");
+        }
+    }
+}
+
+/// One attack: a job, where its process is killed, and what a foreign program does where.
+#[derive(Clone, Debug)]
+struct Attack {
+    job: &'static str,
+    kill: Option<usize>,
+    foreign: Option<(Kind, &'static str, usize)>,
+    /// Where the recovery after it is killed.
+    kill_recovery: Option<usize>,
+    /// A second foreign program, at a step of that recovery.
+    foreign_in_recovery: Option<(Kind, &'static str, usize)>,
+}
+
+impl Attack {
+    fn on(job: &'static str) -> Attack {
+        Attack { job, kill: None, foreign: None, kill_recovery: None, foreign_in_recovery: None }
+    }
+
+    /// Carries the attack out, recovers, and checks every promise. Returns the runs.
+    fn check(&self) -> (Run, Option<Run>) {
+        let place = before(self.job);
+        let mut foreigners: Vec<(&'static str, Foreign)> = Vec::new();
+        let start = |attack: Option<(Kind, &'static str, usize)>| {
+            let (kind, path, _) = attack?;
+            let path_on_disk = place.tree.path().join(path);
+            let holds = matches!(kind, Kind::Held | Kind::Mapped);
+            (path_on_disk.exists() || !holds).then(|| (path, Foreign::new(kind, &path_on_disk)))
+        };
+        let go = |job: &str,
+                  kill: Option<usize>,
+                  at: Option<usize>,
+                  who: &mut Option<(&str, Foreign)>,
+                  bytes: &[u8]| {
+            run(place.tree.path(), place.state.path(), job, |step, _| {
+                if Some(step) == at
+                    && let Some((_, foreign)) = who
+                {
+                    foreign.write(bytes);
+                }
+                if Some(step) == kill { Then::Die } else { Then::Go }
+            })
+        };
+        let mut first = start(self.foreign);
+        let ran = go(
+            self.job,
+            self.kill,
+            self.foreign.map(|(_, _, step)| step),
+            &mut first,
+            &self.bytes("foreign one"),
+        );
+        if let Some((path, mut foreign)) = first {
+            foreign.leave();
+            foreigners.push((path, foreign));
+        }
+        let mut recovery = None;
+        if self.kill_recovery.is_some() || self.foreign_in_recovery.is_some() {
+            let mut second = start(self.foreign_in_recovery);
+            let at = self.foreign_in_recovery.map(|(_, _, step)| step);
+            recovery = Some(go("none", self.kill_recovery, at, &mut second, &self.bytes("foreign two")));
+            if let Some((path, mut foreign)) = second {
+                foreign.leave();
+                foreigners.push((path, foreign));
+            }
+        }
+        let rig = place.open();
+        rig.settle();
+        self.promises(&rig, &ran, &foreigners);
+        (ran, recovery)
+    }
+
+    /// A foreign version, as long as the files of the job.
+    fn bytes(&self, name: &str) -> Vec<u8> {
+        if self.job == "large" { version(name).repeat(1000) } else { version(name) }
+    }
+
+    fn promises(&self, rig: &Rig, ran: &Run, foreigners: &[(&'static str, Foreign)]) {
+        let effects = effects(self.job);
+        let destroyed =
+            |bytes: &[u8]| foreigners.iter().any(|(_, foreign)| foreign.destroyed.as_deref() == Some(bytes));
+        for (path, (old, _)) in &effects {
+            if let Some(old) = old.as_ref().filter(|old| !destroyed(old)) {
+                assert!(rig.has(old), "the old {path} is lost: {self:?} {ran:?}");
+            }
+        }
+        for (path, foreign) in foreigners {
+            if let Some(bytes) = foreign.wrote.as_ref().filter(|bytes| !destroyed(bytes)) {
+                assert!(rig.has(bytes), "a foreign {path} is lost: {self:?} {ran:?}");
+            }
+        }
+        if ran.end == End::Landed {
+            for (path, (_, new)) in &effects {
+                assert!(
+                    new.as_ref().is_none_or(|new| rig.has(new)),
+                    "our new {path} is lost: {self:?} {ran:?}"
+                );
+            }
+        }
+        self.not_torn(rig, ran, foreigners, &effects);
+        self.foreign_on_top(rig, ran, foreigners);
+        self.history_agrees(rig, ran, foreigners, &effects);
+    }
+
+    /// All or none, of every path that nobody else wrote.
+    fn not_torn(&self, rig: &Rig, ran: &Run, foreigners: &[(&'static str, Foreign)], effects: &Effects) {
+        let ours: Vec<_> =
+            effects.iter().filter(|(path, _)| foreigners.iter().all(|(other, _)| other != *path)).collect();
+        let all = |side: fn(&(Option<Vec<u8>>, Option<Vec<u8>>)) -> &Option<Vec<u8>>| {
+            ours.iter().all(|(path, images)| rig.read(path) == *side(images))
+        };
+        let (old, new) = (all(|images| &images.0), all(|images| &images.1));
+        assert!(old || new, "torn: {:?} {self:?} {ran:?}", files(&rig.root));
+        if ran.end == End::Landed {
+            assert!(new, "answered, but not there: {self:?} {ran:?}");
+        }
+        // No version is ever mixed with another.
+        for (path, (old, new)) in effects {
+            let now = rig.read(path);
+            let foreign = foreigners.iter().any(|(_, foreign)| foreign.wrote == now);
+            assert!(
+                now.is_none() || now == *old || now == *new || foreign,
+                "mixed: {path} {now:?} {self:?} {ran:?}"
+            );
+        }
+        let entered =
+            foreigners.iter().any(|(path, foreign)| path.starts_with("new/") && foreign.wrote.is_some());
+        if matches!(self.job, "create" | "all") && old && !new && !entered {
+            assert!(!rig.root.join("new").exists(), "an empty directory is left: {self:?} {ran:?}");
+        }
+    }
+
+    /// A foreign file that was put at the path, or its removal, stays on top.
+    fn foreign_on_top(&self, rig: &Rig, ran: &Run, foreigners: &[(&'static str, Foreign)]) {
+        let Some((path, last)) = foreigners.last() else { return };
+        match last.kind {
+            Kind::RenameOver if last.wrote.is_some() => {
+                assert_eq!(rig.read(path), last.wrote, "not on top: {self:?} {ran:?}");
+            }
+            Kind::Remove if last.destroyed.is_some() => {
+                assert_eq!(rig.read(path), None, "came back: {self:?} {ran:?}");
+            }
+            _ => {}
+        }
+    }
+
+    /// History says what stands on the disk, and what it says can be undone.
+    fn history_agrees(
+        &self,
+        rig: &Rig,
+        ran: &Run,
+        foreigners: &[(&'static str, Foreign)],
+        effects: &Effects,
+    ) {
+        let query = cotenant_ledger::Query { aborted: true, ..Default::default() };
+        let planned: Vec<_> = rig
+            .ledger
+            .history(&query)
+            .unwrap()
+            .into_iter()
+            .filter(|change| change.kind == cotenant_model::ChangeKind::Planned)
+            .collect();
+        assert!(
+            planned.len() <= 1 && planned.iter().all(|change| change.outcome != Outcome::Open),
+            "{planned:?}"
+        );
+        if !foreigners.is_empty() {
+            return;
+        }
+        let sealed = planned.iter().any(|change| change.outcome == Outcome::Sealed);
+        for (path, (old, new)) in effects {
+            let stands = rig.read(path);
+            assert_eq!(
+                stands == *new,
+                sealed,
+                "history and disk differ: {path} {planned:?} {self:?} {ran:?}"
+            );
+            if sealed {
+                for image in [old, new].into_iter().flatten() {
+                    assert!(rig.blob(image).is_some(), "cannot be undone: {path} {self:?} {ran:?}");
+                }
+            }
+        }
+    }
+}
+
+/// How many steps an undisturbed run of a job has.
+fn steps_of(job: &'static str) -> usize {
+    let (ran, _) = Attack::on(job).check();
+    assert_eq!(ran.end, End::Landed, "{ran:?}");
+    ran.steps.len()
+}
+
+/// Every n-th attack, all of them where the long tests are asked for.
+fn each(share: usize) -> usize {
+    if std::env::var_os("COTENANT_LONG").is_some() { 1 } else { share }
+}
+
+/// D379, C066: killed at every step, old or new.
+#[test]
+fn killed_at_every_step() {
+    for job in ["edit", "large", "two", "create", "all"] {
+        for kill in 0..steps_of(job) {
+            let (ran, _) = Attack { kill: Some(kill), ..Attack::on(job) }.check();
+            assert_eq!(ran.end, End::Killed);
+        }
+    }
+}
+
+#[test]
+fn a_foreign_writer_at_every_step() {
+    for (job, path) in
+        [("edit", "f"), ("large", "f"), ("two", "sub/b"), ("all", "a"), ("all", "old/d"), ("all", "new/c")]
+    {
+        for step in 0..steps_of(job) {
+            for kind in KINDS {
+                Attack { foreign: Some((kind, path, step)), ..Attack::on(job) }.check();
+            }
+        }
+    }
+}
+
+#[test]
+fn killed_at_every_step_with_a_foreign_writer_at_every_step_before() {
+    let mut count = 0;
+    for (job, path, share) in
+        [("edit", "f", 5), ("two", "a", 29), ("two", "sub/b", 29), ("all", "a", 83), ("all", "old/d", 83)]
+    {
+        for kill in 0..steps_of(job) {
+            for step in 0..=kill {
+                for kind in KINDS {
+                    count += 1;
+                    if count % each(share) == 0 {
+                        Attack { kill: Some(kill), foreign: Some((kind, path, step)), ..Attack::on(job) }
+                            .check();
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn killed_again_at_every_step_of_recovery() {
+    let mut count = 0;
+    for (job, path, share) in [("edit", "f", 5), ("two", "a", 17), ("all", "b", 67)] {
+        for kill in 0..steps_of(job) {
+            // How long this recovery is, and that it works when it is left alone.
+            let undisturbed = Attack { kill: Some(kill), kill_recovery: Some(usize::MAX), ..Attack::on(job) };
+            let steps = undisturbed.check().1.unwrap().steps.len();
+            for again in 0..steps {
+                for kind in [None, Some(Kind::RenameOver), Some(Kind::Truncate), Some(Kind::Remove)] {
+                    count += 1;
+                    if count % each(share) == 0 {
+                        Attack {
+                            kill: Some(kill),
+                            kill_recovery: Some(again),
+                            foreign_in_recovery: kind.map(|kind| (kind, path, again)),
+                            ..Attack::on(job)
+                        }
+                        .check();
+                    }
+                }
+            }
+        }
+    }
+}

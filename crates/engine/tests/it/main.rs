@@ -11,6 +11,8 @@
 
 mod basics;
 mod crash;
+mod faults;
 mod foreign;
+mod races;
 mod remote;
 mod rig;
