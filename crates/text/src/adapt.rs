@@ -47,13 +47,19 @@ fn adapt_line(file: &str, old: &str, new: &str, shift: &Shift) -> Option<String>
     }
     let lead = if new_lead == old_lead { lead.to_owned() } else { shifted_lead(new_lead, shift)? };
     let end = if new_end == old_end { end } else { new_end };
-    Some(format!("{lead}{}{end}", woven(body, old_body, new_body)))
+    Some(format!("{lead}{}{end}", woven(body, old_body, new_body)?))
 }
 
+/// Lines longer than this (both texts together, in bytes) are not compared character by character.
+const LONG: usize = 20_000;
+
 /// `new` with the file's own characters where it kept those of `old`. File and old text correspond character by character.
-fn woven(file: &str, old: &str, new: &str) -> String {
+fn woven(file: &str, old: &str, new: &str) -> Option<String> {
     if file == old {
-        return new.to_owned();
+        return Some(new.to_owned());
+    }
+    if old.len() + new.len() > LONG {
+        return None;
     }
     let [file, old, new]: [Vec<char>; 3] = [file, old, new].map(|text| text.chars().collect());
     let mut out = String::with_capacity(new.len());
@@ -61,7 +67,7 @@ fn woven(file: &str, old: &str, new: &str) -> String {
         let kept = (op.tag() == DiffTag::Equal).then(|| file.get(op.old_range())).flatten();
         out.extend(kept.unwrap_or(&new[op.new_range()]));
     }
-    out
+    Some(out)
 }
 
 /// A line with its indent shifted; blank lines stay.

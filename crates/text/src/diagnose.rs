@@ -128,6 +128,9 @@ pub(crate) fn diagnose(view: &View<'_>, old: &str, new: &str) -> Miss {
 /// Places that are compared closely.
 const CLOSE: usize = 64;
 
+/// Places are compared closely until their lines come to so many bytes (a line may be the whole file).
+const CLOSE_BYTES: usize = 1 << 20;
+
 /// Places that are shown.
 const SHOWN: usize = 5;
 
@@ -148,8 +151,14 @@ impl Search<'_> {
         if self.key.bytes.iter().all(|b| *b == b'\n') {
             return None;
         }
+        let mut read = 0;
         let mut fits: Vec<Fit> = memmem::find_iter(&self.loose.bytes, &self.key.bytes)
             .take(CLOSE)
+            .take_while(|at| {
+                let before = read;
+                read += self.loose.line(self.loose.line_at(*at)).len();
+                before < CLOSE_BYTES
+            })
             .filter_map(|at| Fit::at(self.view, self.loose, &self.key.bytes, self.old, self.new, at))
             .collect();
         fits.sort_by_key(|fit| (rank(fit), fit.lines));

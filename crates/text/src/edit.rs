@@ -6,6 +6,7 @@ use std::ops::Range;
 use memchr::{memchr_iter, memmem};
 use thiserror::Error;
 
+use crate::breaks::Breaks;
 use crate::diagnose::{self, Cause, Miss, Near, Suggestion};
 use crate::form::{Break, Encoding, Eol, Form};
 use crate::show::{clip, visible_window};
@@ -221,8 +222,16 @@ pub fn apply(
         return Err(EditError::Same { item: edits.len().saturating_sub(1), eol_only: false });
     }
     let bytes = now.into_owned();
+    if !raw.is_empty() && form.final_newline && !bytes.is_empty() && !ends_with_break(&bytes, form) {
+        notes.push("the file no longer ends with a line break".to_owned());
+    }
     let spans = splice::spans(patches, raw, &bytes, form);
     Ok(Edited { bytes, spans, level, counts, notes })
+}
+
+fn ends_with_break(bytes: &[u8], form: &Form) -> bool {
+    let body = &bytes[form.bom_len().min(bytes.len())..];
+    Breaks::of(form).start_of_line(body, body.len()) == body.len()
 }
 
 /// What one edit does to the bytes before it.

@@ -98,7 +98,7 @@ fn by_similar_line(view: &View<'_>, old: &str, lines: usize) -> Vec<Alike> {
 const KEPT: usize = 32;
 
 /// Bytes of a line that are looked at.
-const LINE: usize = 2000;
+const LINE: usize = 500;
 
 fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|b| b.is_ascii() && !b.is_ascii_alphanumeric() && *b != b'_').filter(|word| word.len() > 1)

@@ -122,12 +122,11 @@ pub fn window(view: &View<'_>, first: usize, last: usize, max_bytes: usize) -> S
 /// [`window`] with the invisible made visible.
 pub fn visible_window(view: &View<'_>, first: usize, last: usize, max_bytes: usize) -> String {
     numbered(view, first, last, max_bytes, |line, room| {
-        let full = visible(line);
-        if full.len() <= room {
-            (full, false)
-        } else {
-            (full[..full.floor_char_boundary(room)].to_owned(), true)
-        }
+        let part = clip(line, room);
+        let mut text = visible(&line[..part.taken]);
+        let cut = part.left > 0 || text.len() > room;
+        text.truncate(text.floor_char_boundary(room));
+        (text, cut)
     })
 }
 

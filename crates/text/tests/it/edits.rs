@@ -342,3 +342,26 @@ fn a_missing_final_newline_is_offered_not_assumed() {
     assert_eq!(found.suggestion.as_ref().unwrap().level.name(), "final-newline");
     assert_eq!(accept(raw, &found), b"a\nc");
 }
+
+#[test]
+fn a_lost_final_newline_is_said() {
+    assert_eq!(edit(b"a\nb\n", "b\n", "c").unwrap().notes, ["the file no longer ends with a line break"]);
+    assert!(edit(b"a\nb\n", "b", "c").unwrap().notes.is_empty());
+    assert!(edit(b"a\nb", "b", "c").unwrap().notes.is_empty());
+    assert!(edit(b"b\n", "b\n", "").unwrap().notes.is_empty(), "an empty file lacks nothing");
+    let utf16 = b"\xff\xfea\0\n\0";
+    assert_eq!(edit(utf16, "a\n", "b").unwrap().notes.len(), 1);
+    assert!(edit(utf16, "a\n", "b\n").unwrap().notes.is_empty());
+}
+
+#[test]
+fn one_line_of_a_megabyte_is_edited_and_diagnosed() {
+    let raw = format!("{}needle  here;{}", "var a=1;".repeat(60_000), "var b = 2;".repeat(60_000));
+    let edited = edit(raw.as_bytes(), "needle  here", "found").unwrap();
+    assert_eq!(edited.bytes.len(), raw.len() - 7);
+    let found = miss(raw.as_bytes(), "needle here", "found");
+    assert_eq!(found.cause.name(), "spacing");
+    assert!(found.nearest[0].text.len() < 500);
+    let found = miss(raw.as_bytes(), "var  b = 2;", "x");
+    assert_eq!((found.cause.name(), found.suggestion), ("spacing", None));
+}

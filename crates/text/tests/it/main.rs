@@ -16,6 +16,7 @@ mod encoding_cases;
 mod forms;
 mod kit;
 mod match_cases;
+mod meant;
 mod merges;
 mod pairs;
 mod project_rules;

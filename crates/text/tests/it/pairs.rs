@@ -13,7 +13,11 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 use crate::kit::assert_outside_untouched;
 
 /// Runs `check` on values of `strategy`; a failure prints the seed.
-fn for_all<S: Strategy>(strategy: S, share: u32, check: impl Fn(S::Value) -> Result<(), TestCaseError>) {
+pub(crate) fn for_all<S: Strategy>(
+    strategy: S,
+    share: u32,
+    check: impl Fn(S::Value) -> Result<(), TestCaseError>,
+) {
     let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let cases = u32::try_from(number("COTENANT_EDIT_PAIRS").unwrap_or(2000)).unwrap() / share;
     let seed = number("COTENANT_EDIT_SEED").unwrap_or_else(|| u64::from(std::process::id()) * 7919);
