@@ -156,9 +156,12 @@ impl TreeError {
         let new = |code, message: String| Refusal::new(code, message).fact("path", shown);
         match self {
             TreeError::Outside { why, real } => {
-                let refusal = new(Code::PathOutside, format!("{shown} leads out of the allowed folders: {why}."));
+                let refusal =
+                    new(Code::PathOutside, format!("{shown} leads out of the allowed folders: {why}."));
                 match real {
-                    Some(real) => refusal.fact("real", real.as_str()).next(format!("the same call with path {real}")),
+                    Some(real) => {
+                        refusal.fact("real", real.as_str()).next(format!("the same call with path {real}"))
+                    }
                     None => refusal.next("use a path inside the allowed folders; whoami lists them"),
                 }
             }
@@ -167,19 +170,21 @@ impl TreeError {
                 format!("{shown} is protected by the rule {rule}: the file tools neither read nor write it."),
             )
             .fact("rule", rule.as_str())
-            .next("leave it to the human; an exception is a line in cotenant.toml, which only they can write"),
+            .next(
+                "leave it to the human; an exception is a line in cotenant.toml, which only they can write",
+            ),
             TreeError::NotFound => new(Code::NotFound, format!("There is no {shown}."))
                 .next("list_directory or search_files finds what is there"),
             TreeError::NotAFile { what } => not_a_file(*what, new),
-            TreeError::NotADirectory { at } => {
-                new(Code::NotADirectory, format!("{at} is not a directory."))
-                    .fact("at", at.as_str())
-                    .next(format!("drop what follows {at}, or choose a directory"))
-            }
+            TreeError::NotADirectory { at } => new(Code::NotADirectory, format!("{at} is not a directory."))
+                .fact("at", at.as_str())
+                .next(format!("drop what follows {at}, or choose a directory")),
             TreeError::NameTooLong => path_refusal(&PathError::NameTooLong, shown),
             TreeError::CrossDevice { mount } => new(
                 Code::PathOutside,
-                format!("{mount} is a mount point: what is mounted there does not belong to the allowed folder."),
+                format!(
+                    "{mount} is a mount point: what is mounted there does not belong to the allowed folder."
+                ),
             )
             .fact("mount", mount.as_str())
             .next("ask the human to allow it as a further folder"),
@@ -193,10 +198,8 @@ impl TreeError {
                     .fact("limit", *limit)
                     .next("read_file with start and limit, or search_files with this path")
             }
-            TreeError::Changing => {
-                new(Code::Busy, format!("{shown} kept changing while it was looked up."))
-                    .next("repeat the call")
-            }
+            TreeError::Changing => new(Code::Busy, format!("{shown} kept changing while it was looked up."))
+                .next("repeat the call"),
             TreeError::Io { doing, errno } => {
                 new(Code::IoError, format!("{doing} {shown} failed: {errno}.")).next("repeat the call once")
             }
@@ -205,8 +208,8 @@ impl TreeError {
 }
 
 fn not_a_file(what: NotAFile, new: impl Fn(Code, String) -> Refusal) -> Refusal {
-    let refusal = new(Code::NotAFile, format!("It is a {}, not a regular file.", what.name()))
-        .fact("is", what.name());
+    let refusal =
+        new(Code::NotAFile, format!("It is a {}, not a regular file.", what.name())).fact("is", what.name());
     match what {
         NotAFile::Directory => refusal.next("list_directory with the same path"),
         _ => refusal.next("choose a regular file; list_directory shows what is there"),

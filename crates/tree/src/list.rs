@@ -1,10 +1,11 @@
 //! Listing directories.
 
-use cotenant_model::WsPath;
+use cotenant_model::{RelPath, WsPath};
 
 use crate::error::TreeError;
-use crate::place::Place;
+use crate::place::{Kind, Place};
 use crate::tree::Tree;
+use crate::walk;
 
 /// What to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +54,33 @@ pub struct Listing {
 
 impl Tree {
     /// Lists the directory at `place`. Links are listed, never followed.
-    pub fn list(&self, _place: &Place, _options: &ListOptions) -> Result<Listing, TreeError> {
-        Ok(Listing::default())
+    pub fn list(&self, place: &Place, options: &ListOptions) -> Result<Listing, TreeError> {
+        let start = directory(self, place)?;
+        let (depth, include_ignored) = (options.depth, options.include_ignored);
+        let walked = self.walk(start, walk::Options { depth, include_ignored, enough: None });
+        let mut listing = Listing { omitted: walked.left_out.named(), ..Listing::default() };
+        walked.for_each(|path, kind| {
+            listing.total += 1;
+            if listing.entries.len() < options.limit
+                && let Some(path) = ws_path(start, path)
+            {
+                listing.entries.push(Entry { path, kind });
+            }
+        });
+        Ok(listing)
     }
+}
+
+/// The path of the directory at `place`.
+fn directory<'p>(tree: &Tree, place: &'p Place) -> Result<&'p WsPath, TreeError> {
+    match place.kind {
+        Kind::Dir => Ok(&place.real),
+        Kind::Absent { .. } => Err(TreeError::NotFound),
+        Kind::File(_) | Kind::Link => Err(TreeError::NotADirectory { at: tree.folders().show(&place.asked) }),
+    }
+}
+
+/// A path that a walk from `start` found. The walk does not come to paths that are longer than paths can be.
+pub(crate) fn ws_path(start: &WsPath, path: &[u8]) -> Option<WsPath> {
+    Some(WsPath { folder: start.folder, path: RelPath::from_bytes(path).ok()? })
 }

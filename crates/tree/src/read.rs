@@ -1,11 +1,22 @@
 //! Reading a whole file, and knowing whether it held still.
 
+use std::fs::File;
+use std::io::Read;
+
 use cotenant_model::{FolderId, RelPath};
+use rustix::io::Errno;
+use std::os::fd::AsFd;
 
 use crate::dir::Stat;
-use crate::error::TreeError;
-use crate::place::Place;
+use crate::error::{NotAFile, TreeError};
+use crate::place::{Kind, Place};
+use crate::sys::{self, Flavour};
 use crate::tree::Tree;
+
+/// How often a file that changes under the read is read again (R18).
+pub(crate) const MAX_REREADS: usize = 3;
+/// The largest settings file that is looked at, in bytes.
+const META_LIMIT: u64 = 1024 * 1024;
 
 /// A file's bytes and what it was when they were read.
 #[derive(Clone, Debug)]
@@ -19,14 +30,78 @@ pub struct ReadFile {
 }
 
 impl Tree {
-    /// Reads the file at `place`, up to `max_bytes`; a larger one is `TooLarge`. (R18)
-    pub fn read(&self, _place: &Place, _max_bytes: u64) -> Result<ReadFile, TreeError> {
-        Err(TreeError::NotFound)
+    /// Reads the file at `place`, up to `max_bytes`; a larger one is `TooLarge`. One that changes meanwhile is read again
+    /// up to three times (R18). What tells is the time of the last change, which the kernel sets as a write begins: a
+    /// single write that is under way all through the read goes unnoticed.
+    pub fn read(&self, place: &Place, max_bytes: u64) -> Result<ReadFile, TreeError> {
+        let mut rereads = 0;
+        loop {
+            let (file, stat) = open(place)?;
+            if stat.size > max_bytes {
+                return Err(TreeError::TooLarge { size: stat.size, limit: max_bytes });
+            }
+            let bytes = contents(&file, stat.size, max_bytes)?;
+            let stable = is_same(place, &stat) && bytes.len() as u64 == stat.size;
+            if stable || rereads == MAX_REREADS {
+                return Ok(ReadFile { bytes, stat, unstable: !stable });
+            }
+            rereads += 1;
+        }
     }
 
     /// The bytes of a settings file (`cotenant.toml`, `.editorconfig`, `.gitattributes`), protected or not: a regular
     /// file of at most 1 MiB, no link on its way. `None` where there is no such file.
-    pub fn read_meta_file(&self, _folder: FolderId, _path: &RelPath) -> Option<Vec<u8>> {
-        None
+    pub fn read_meta_file(&self, folder: FolderId, path: &RelPath) -> Option<Vec<u8>> {
+        let root = self.root_dir(folder)?;
+        let fd = sys::open_file(root.fd(), path.as_bytes()).ok()?;
+        let meta = sys::stat_beneath(fd.as_fd()).ok()?;
+        if meta.flavour != Flavour::File || meta.stat.size > META_LIMIT {
+            return None;
+        }
+        contents(&File::from(fd), meta.stat.size, META_LIMIT).ok()
     }
+}
+
+/// Opens the file at `place` for reading, whatever it has become since: still beneath its folder, still regular.
+pub(crate) fn open(place: &Place) -> Result<(File, Stat), TreeError> {
+    match place.kind {
+        Kind::File(_) => {}
+        Kind::Dir => return Err(TreeError::NotAFile { what: NotAFile::Directory }),
+        Kind::Link => return Err(TreeError::NotAFile { what: NotAFile::Link }),
+        Kind::Absent { .. } => return Err(TreeError::NotFound),
+    }
+    let fd = sys::open_file(place.parent.fd(), &place.leaf).map_err(|errno| match errno {
+        Errno::LOOP => TreeError::Changing,
+        Errno::XDEV => TreeError::CrossDevice { mount: place.real.path.to_string() },
+        errno => TreeError::of(errno, "opening"),
+    })?;
+    let meta = sys::stat_beneath(fd.as_fd()).map_err(|errno| TreeError::of(errno, "looking at"))?;
+    match meta.flavour {
+        Flavour::File => Ok((File::from(fd), meta.stat)),
+        other => Err(TreeError::NotAFile { what: other.what() }),
+    }
+}
+
+/// Whether the place still holds the file `stat`, unchanged.
+pub(crate) fn is_same(place: &Place, stat: &Stat) -> bool {
+    let now = sys::stat_leaf(place.parent.fd(), &place.leaf);
+    now.is_ok_and(|now| {
+        (now.stat.dev, now.stat.ino, now.stat.size, now.stat.ctime_ns)
+            == (stat.dev, stat.ino, stat.size, stat.ctime_ns)
+    })
+}
+
+/// All bytes of `file`, which has `size` of them, unless it has grown over `limit`.
+fn contents(file: &File, size: u64, limit: u64) -> Result<Vec<u8>, TreeError> {
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0).saturating_add(1));
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| io_error(&error))?;
+    if bytes.len() as u64 > limit {
+        return Err(TreeError::TooLarge { size: bytes.len() as u64, limit });
+    }
+    Ok(bytes)
+}
+
+/// The error of a failed read.
+pub(crate) fn io_error(error: &std::io::Error) -> TreeError {
+    TreeError::of(Errno::from_io_error(error).unwrap_or(Errno::IO), "reading")
 }

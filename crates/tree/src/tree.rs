@@ -74,7 +74,8 @@ impl Tree {
                 return Err(OpenError::NotServed { path: path.clone(), why });
             }
         }
-        if let Some(other) = self.held.iter().find(|held| host.starts_with(&held.host) || held.host.starts_with(&host))
+        if let Some(other) =
+            self.held.iter().find(|held| host.starts_with(&held.host) || held.host.starts_with(&host))
         {
             return Err(OpenError::Overlap { path: host, other: other.host.clone() });
         }
@@ -117,8 +118,9 @@ impl Tree {
             None => {}
         }
         match sys::stat_beneath(root.dir.fd()) {
-            Ok(meta) if meta.stat.nlink > 0 => sys::path_of(root.dir.fd())
-                .map_or(RootState::Removed, |now| RootState::Renamed { now }),
+            Ok(meta) if meta.stat.nlink > 0 => {
+                sys::path_of(root.dir.fd()).map_or(RootState::Removed, |now| RootState::Renamed { now })
+            }
             _ => RootState::Removed,
         }
     }

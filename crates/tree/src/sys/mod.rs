@@ -4,6 +4,6 @@ mod open;
 pub(crate) mod swap;
 
 pub(crate) use open::{
-    Flavour, Meta, ident_of_path, open_beneath, open_dir, open_file, open_root, path_of, read_link, stat_beneath,
-    stat_dir, stat_leaf,
+    Flavour, ident_of_path, open_beneath, open_dir, open_file, open_root, path_of, read_link,
+    stat_beneath, stat_dir, stat_leaf,
 };

@@ -6,6 +6,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlag
 use rustix::io::Errno;
 
 use crate::dir::{Ident, Stat};
+use crate::error::NotAFile;
 
 /// Nothing is resolved but plain names beneath the descriptor, on the same mount.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH
@@ -22,6 +23,19 @@ pub(crate) enum Flavour {
     Fifo,
     Socket,
     Device,
+}
+
+impl Flavour {
+    /// What it is called where a regular file was wanted.
+    pub(crate) fn what(self) -> NotAFile {
+        match self {
+            Flavour::Fifo => NotAFile::Fifo,
+            Flavour::Socket => NotAFile::Socket,
+            Flavour::Dir => NotAFile::Directory,
+            Flavour::Link => NotAFile::Link,
+            Flavour::File | Flavour::Device => NotAFile::Device,
+        }
+    }
 }
 
 /// What `statx` tells of a name.

@@ -1,10 +1,27 @@
 //! Searching in files.
 
+mod file;
+mod matcher;
+mod page;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
 use cotenant_model::{Code, Digest, Refusal, WsPath};
 
+use crate::dir::Dir;
 use crate::error::TreeError;
-use crate::place::Place;
+use crate::glob::PathGlob;
+use crate::list::{EntryKind, ws_path};
+use crate::place::{Kind, Place};
 use crate::tree::Tree;
+use crate::walk::{self, LeftOut};
+use file::FileSearch;
+use page::Page;
+
+/// So many files are worth a second thread, and so many are taken at once by each.
+const WORTH_A_THREAD: usize = 32;
+const BATCH: usize = 8;
 
 /// What a content search answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,9 +139,11 @@ impl SearchError {
     /// The answer to a client; `shown` is the searched path as it is shown.
     pub fn refusal(&self, shown: &str) -> Refusal {
         match self {
-            SearchError::PatternInvalid { pattern, reason } => Refusal::new(Code::PatternInvalid, reason.clone())
-                .fact("pattern", pattern.chars().take(200).collect::<String>())
-                .next("the same call with regex=false, or with the pattern corrected"),
+            SearchError::PatternInvalid { pattern, reason } => {
+                Refusal::new(Code::PatternInvalid, reason.clone())
+                    .fact("pattern", pattern.chars().take(200).collect::<String>())
+                    .next("the same call with regex=false, or with the pattern corrected")
+            }
             SearchError::PatternTooLarge { limit } => Refusal::new(
                 Code::PatternTooLarge,
                 format!("The expression takes more than {limit} bytes when compiled."),
@@ -137,8 +156,81 @@ impl SearchError {
 }
 
 impl Tree {
-    /// Searches the files below `place`, or the file there. Totals are exact whatever the limit.
-    pub fn search_content(&self, _place: &Place, _query: &ContentQuery) -> Result<ContentHits, SearchError> {
-        Ok(ContentHits::default())
+    /// Searches the files below `place`, or the file there. Totals are exact whatever the limit. A file with a NUL is
+    /// binary and counted as skipped, unless it is UTF-16 by its mark; one over 16 MiB is searched in pieces.
+    pub fn search_content(&self, place: &Place, query: &ContentQuery) -> Result<ContentHits, SearchError> {
+        let (matcher, multiline) = matcher::build(query)?;
+        let glob = query.glob.as_deref().map(PathGlob::new).transpose()?;
+        let root = self.root_dir(place.real.folder).ok_or(TreeError::NotFound)?;
+        let (files, left_out) = self.files_to_search(place, query, glob.as_ref())?;
+        let job =
+            Job { root, files, next: AtomicUsize::new(0), page: Mutex::new(Page::new(query, left_out)) };
+        let context = page::context_while_searching(query);
+        let search = || job.work(FileSearch::new(matcher.clone(), multiline, context));
+        if job.files.len() < WORTH_A_THREAD {
+            search();
+        } else {
+            std::thread::scope(|scope| {
+                for _ in 1..walk::threads() {
+                    scope.spawn(search);
+                }
+                search();
+            });
+        }
+        Ok(job.page.into_inner().unwrap_or_else(PoisonError::into_inner).finish())
+    }
+
+    /// The files below the place in byte order of their paths, and what was passed over.
+    fn files_to_search(
+        &self,
+        place: &Place,
+        query: &ContentQuery,
+        glob: Option<&PathGlob>,
+    ) -> Result<(Vec<WsPath>, LeftOut), TreeError> {
+        match place.kind {
+            Kind::Absent { .. } => return Err(TreeError::NotFound),
+            // A file that is named is searched, whatever the glob and the ignore files say.
+            Kind::File(_) | Kind::Link => return Ok((vec![place.real.clone()], LeftOut::default())),
+            Kind::Dir => {}
+        }
+        let options = walk::Options { include_ignored: query.include_ignored, ..walk::Options::default() };
+        let walked = self.walk(&place.real, options);
+        let mut left_out = walked.left_out;
+        let below = place.real.path.as_bytes().len();
+        let mut files = Vec::new();
+        walked.for_each(|path, kind| match kind {
+            EntryKind::File if glob.is_none_or(|glob| glob.fits(path, below)) => {
+                files.extend(ws_path(&place.real, path));
+            }
+            EntryKind::File | EntryKind::Dir => {}
+            EntryKind::Link => left_out.links += 1,
+            EntryKind::Other => left_out.other += 1,
+        });
+        Ok((files, left_out))
+    }
+}
+
+/// Files that the threads share out among them.
+struct Job<'j> {
+    root: &'j Dir,
+    files: Vec<WsPath>,
+    next: AtomicUsize,
+    page: Mutex<Page<'j>>,
+}
+
+impl Job<'_> {
+    fn work(&self, mut search: FileSearch) {
+        loop {
+            let from = self.next.fetch_add(BATCH, Ordering::Relaxed);
+            let Some(batch) = self.files.get(from..(from + BATCH).min(self.files.len())) else { return };
+            if batch.is_empty() {
+                return;
+            }
+            for (index, path) in (from..).zip(batch) {
+                let keep = self.page.lock().unwrap_or_else(PoisonError::into_inner).wanted();
+                let found = search.search(self.root, path.path.as_bytes(), keep);
+                self.page.lock().unwrap_or_else(PoisonError::into_inner).take(index, path.clone(), found);
+            }
+        }
     }
 }

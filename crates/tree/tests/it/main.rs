@@ -1,0 +1,18 @@
+//! Tests of the tree, on real directories.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+
+mod attacks;
+mod classes;
+mod content;
+mod fixture;
+mod gate;
+mod ignores;
+mod lines;
+mod listing;
+mod names;
+mod near;
+mod oracle;
+mod races;
+mod reading;
+mod roots;

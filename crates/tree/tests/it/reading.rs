@@ -1,0 +1,101 @@
+//! Reading whole files.
+
+use std::io::{Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use cotenant_model::{FolderId, RelPath};
+use cotenant_tree::TreeError;
+
+use crate::fixture::{StopOnDrop, ws};
+
+#[test]
+fn bytes_and_facts_are_those_of_the_file() {
+    let ws = ws("printf 'a\\0b\\r\\n' > f; chmod 640 f; ln f g");
+    let read = ws.tree.read(&ws.at("f"), 5).unwrap();
+    let facts = std::fs::metadata(ws.scratch.path("f")).unwrap();
+    assert_eq!(read.bytes, b"a\0b\r\n");
+    assert_eq!((read.stat.ino, read.stat.dev, read.stat.size), (facts.ino(), facts.dev(), 5));
+    assert_eq!((read.stat.mode, read.stat.nlink, read.stat.uid), (facts.mode(), 2, facts.uid()));
+    assert_eq!(
+        read.stat.ctime_ns,
+        i128::from(facts.ctime()) * 1_000_000_000 + i128::from(facts.ctime_nsec())
+    );
+    assert!(!read.unstable);
+}
+
+#[test]
+fn p079_a_file_over_the_limit_is_refused_without_being_read() {
+    let ws = ws("truncate -s 100G big; printf 12345 > five");
+    assert_eq!(
+        ws.tree.read(&ws.at("big"), 10_000_000).unwrap_err(),
+        TreeError::TooLarge { size: 100 << 30, limit: 10_000_000 }
+    );
+    assert_eq!(ws.tree.read(&ws.at("five"), 4).unwrap_err(), TreeError::TooLarge { size: 5, limit: 4 });
+    assert!(ws.tree.read(&ws.at("five"), 5).is_ok());
+}
+
+#[test]
+fn a_place_that_became_something_else_is_refused() {
+    let ws = ws("echo x > f; echo s > $OUT/s; echo y > g");
+    let (f, g) = (ws.at("f"), ws.at("g"));
+    ws.scratch.sh("rm f; ln -s ../out/s f; rm g; mkfifo g");
+    assert_eq!(ws.tree.read(&f, 10).unwrap_err(), TreeError::Changing);
+    assert!(matches!(ws.tree.read(&g, 10).unwrap_err(), TreeError::NotAFile { .. }));
+    ws.scratch.sh("rm f g");
+    assert_eq!(ws.tree.read(&f, 10).unwrap_err(), TreeError::NotFound);
+}
+
+/// The file is overwritten from front to back with one letter after the other, so that at each instant it is the new letter
+/// up to some place and the one before it from there on. A read that is called stable must be such a state.
+#[test]
+fn r18_a_torn_read_is_never_called_stable() {
+    let ws = ws("head -c 400000 /dev/zero | tr '\\0' a > f");
+    let place = ws.at("f");
+    let stop = AtomicBool::new(false);
+    let path = ws.scratch.path("f");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+            for letter in (b'a'..=b'z').cycle().skip(1) {
+                file.rewind().unwrap();
+                for _ in 0..800 {
+                    file.write_all(&[letter; 500]).unwrap();
+                }
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        });
+        let _stop = StopOnDrop(&stop);
+        let begun = Instant::now();
+        let (mut reads, mut torn) = (0, 0);
+        while reads < 100 || torn == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the writer never got between {reads} reads");
+            let read = ws.tree.read(&place, 10_000_000).unwrap();
+            let mut letters = read.bytes.clone();
+            letters.dedup();
+            let after = |letter: u8| if letter == b'z' { b'a' } else { letter + 1 };
+            let state = letters.len() == 1 || (letters.len() == 2 && letters[0] == after(letters[1]));
+            assert!(state || read.unstable, "called stable: {:?}", String::from_utf8_lossy(&letters));
+            torn += usize::from(read.unstable);
+            reads += 1;
+        }
+    });
+    assert!(!ws.tree.read(&place, 10_000_000).unwrap().unstable, "once it holds still, so does the read");
+}
+
+#[test]
+fn settings_files_are_read_though_protected_but_only_if_regular() {
+    let ws = ws(
+        "echo a=1 > cotenant.toml; echo s > $OUT/s; ln -s ../out/s .editorconfig; mkfifo .gitattributes; mkdir d; \
+                 echo b > d/.editorconfig; truncate -s 2M big",
+    );
+    let read = |path: &str| ws.tree.read_meta_file(FolderId::ROOT, &RelPath::parse(path).unwrap());
+    assert_eq!(read("cotenant.toml").as_deref(), Some(&b"a=1\n"[..]));
+    assert_eq!(read("d/.editorconfig").as_deref(), Some(&b"b\n"[..]));
+    for path in [".editorconfig", ".gitattributes", "absent", "d", "big"] {
+        assert_eq!(read(path), None, "{path}");
+    }
+}
