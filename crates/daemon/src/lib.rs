@@ -8,6 +8,7 @@ mod build;
 mod client;
 pub mod clock;
 pub mod config;
+pub mod desk;
 mod hello;
 mod http;
 mod place;
@@ -25,7 +26,7 @@ pub use build::build_id;
 pub use client::{Asking, Client, connect, connect_or_start};
 pub use hello::Kind;
 pub use place::{Homes, Place};
-pub use server::{Opening, Options, run};
+pub use server::{Opened, Opening, Options, run};
 pub use spawn::Starter;
 
 /// Writes a line to standard error, which of a daemon is its log and of a bridge what its client shows.

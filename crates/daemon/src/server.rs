@@ -54,6 +54,9 @@ pub struct Opening {
     pub settings: Settings,
 }
 
+/// An open workspace: as agents see it, and as everyone else does.
+pub type Opened = (Arc<dyn Host>, Arc<dyn Admin>);
+
 /// What the daemon shares between its connections.
 pub(crate) struct Server {
     pub(crate) place: Place,
@@ -86,7 +89,7 @@ struct Started {
 pub fn run(
     root: &Path,
     options: &Options,
-    make: impl FnOnce(Opening) -> Result<(Arc<dyn Host>, Arc<dyn Admin>), Refusal>,
+    make: impl FnOnce(Opening) -> Result<Opened, Refusal>,
 ) -> Result<(), Refusal> {
     // Fails where it already leads a session, which is as good.
     let _ = rustix::process::setsid();
@@ -110,7 +113,7 @@ pub fn run(
 /// held until that has been announced: starters queue there, and find a daemon when their turn comes.
 fn start(
     place: Place,
-    make: impl FnOnce(Opening) -> Result<(Arc<dyn Host>, Arc<dyn Admin>), Refusal>,
+    make: impl FnOnce(Opening) -> Result<Opened, Refusal>,
 ) -> Result<Option<(Started, File)>, Refusal> {
     let start_lock =
         lock_file(&place.start_lock()).and_then(|file| locked(file, FlockOperation::LockExclusive));

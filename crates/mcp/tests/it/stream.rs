@@ -83,7 +83,8 @@ fn a_cancelled_call_is_not_answered_and_gives_its_place_back() {
             host.wait_for(|state| state.running == 15);
             for id in ids {
                 let params = json!({ "requestId": id });
-                let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+                let cancel =
+                    json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
                 client.send(cancel).await;
             }
             // The answer to what is sent after them says that they were taken.
