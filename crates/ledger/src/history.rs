@@ -164,8 +164,7 @@ fn sealed(conn: &Connection, query: &Query) -> Sql<Vec<u64>> {
             "SELECT DISTINCT f.change FROM file f CROSS JOIN change c ON c.id = f.change WHERE f.path = ?1{wanted}"
         ),
         Source::Sparse => format!(
-            "SELECT DISTINCT f.change FROM path p CROSS JOIN file f ON f.path = p.id \
-             CROSS JOIN change c ON c.id = f.change WHERE {BELOW}{wanted}"
+            "SELECT c.id FROM change c WHERE c.id IN (SELECT f.change FROM file f WHERE f.path IN ({NUMBERS})){wanted}"
         ),
     };
     conn.prepare_cached(&sql)?
@@ -185,8 +184,11 @@ enum Source {
 }
 
 const FOLDER: &str = "p.folder = ?1";
-/// `0` follows `/`: what lies between `name/` and `name0` are the names below.
+/// A path and what lies below it: `0` follows `/`, so those are the names between `name/` and `name0`.
 const BELOW: &str = "p.folder = ?1 AND (p.bytes = ?2 OR (p.bytes > ?3 AND p.bytes < ?4))";
+/// The numbers of those paths; in two parts, because SQLite would look at a whole folder for the one with `OR`.
+const NUMBERS: &str = "SELECT id FROM path WHERE folder = ?1 AND bytes = ?2 \
+                       UNION ALL SELECT id FROM path WHERE folder = ?1 AND bytes > ?3 AND bytes < ?4";
 /// From so many changes on, a directory's are many.
 const MANY: i64 = 2000;
 
@@ -198,17 +200,14 @@ fn source(conn: &Connection, at: &WsPath) -> Sql<(Source, Vec<Value>)> {
     let values: Vec<Value> =
         vec![at.folder.0.into(), at.path.as_bytes().to_vec().into(), end(b'/').into(), end(b'0').into()];
     let numbers: Vec<i64> = conn
-        .prepare_cached(
-            "SELECT id FROM path WHERE folder = ?1 AND bytes = ?2 \
-             UNION ALL SELECT id FROM path WHERE folder = ?1 AND bytes > ?3 AND bytes < ?4 LIMIT 2",
-        )?
+        .prepare_cached(&format!("{NUMBERS} LIMIT 2"))?
         .query_map(params_from_iter(values.iter()), |row| row.get(0))?
         .collect::<Sql<_>>()?;
     if let [number] = numbers[..] {
         return Ok((Source::Single, vec![number.into()]));
     }
     let sql = format!(
-        "SELECT count(*) FROM (SELECT 1 FROM path p CROSS JOIN file f ON f.path = p.id WHERE {BELOW} LIMIT {MANY})"
+        "SELECT count(*) FROM (SELECT 1 FROM ({NUMBERS}) p CROSS JOIN file f ON f.path = p.id LIMIT {MANY})"
     );
     let touched: i64 =
         conn.prepare_cached(&sql)?.query_row(params_from_iter(values.iter()), |row| row.get(0))?;

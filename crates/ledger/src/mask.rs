@@ -12,8 +12,12 @@ const MASK: &[u8] = b"[masked]";
 
 /// Alternatives in order of precedence. The group `keep`, where there is one, stays in front of the mask.
 const SHAPES: &[&str] = &[
-    // A private key, to its end or to the end of the text.
-    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)",
+    // A private key, to its end, line breaks escaped or not; or, without an end, as far as it looks like one.
+    concat!(
+        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:",
+        r"(?:[A-Za-z0-9+/=\s:,.-]|\\+[nrt])*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----",
+        r"|(?:[A-Za-z0-9+/=\s]|\\+[nrt])*)",
+    ),
     // Tokens that say what they are.
     r"\b(?:A3T[A-Z0-9]|AKIA|ASIA|AGPA|AIDA|AROA|ANPA|ANVA)[A-Z0-9]{16}\b",
     r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,})",
@@ -26,20 +30,28 @@ const SHAPES: &[&str] = &[
     // The password of a URL.
     r#"(?<keep1>\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"']*:)[^\s/@"']+(?<after>@)"#,
     // The header of a request.
-    r"(?i)(?<keep2>\b(?:bearer|basic)\s+)[A-Za-z0-9+/=._~-]{8,}",
-    // A telling name with a value, as in `password=…`, `api_key: "…"`, `--token …` and, quoted once more inside JSON,
-    // `\"secret\": \"…\"`. The value ends with its quotes, or where a word would.
+    r"(?i)(?<keep2>\bbearer\s+)[A-Za-z0-9+/=._~-]{16,}",
+    // A telling name in quotes with its value, as in JSON, once more quoted inside JSON too. A number is none.
     concat!(
-        r#"(?i)(?<keep3>(?:passwo?r?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|"#,
-        r#"client[_-]?secret|credentials?|authorization)[a-z0-9_-]*\\?["']?\s*(?::=|=>|[:=])\s*(?:(?:bearer|basic|token)\s+)?)"#,
-        r#"(?:\\"(?:[^"\\]|\\[^"])*|"(?:[^"\\]|\\.)*|'[^'\n]*|[^\s"'\\,;&<>(){}\[\]]+)"#,
+        r#"(?i)(?<keep3>NAME\\?["']\s*(?:=>|[:=])\s*)"#,
+        r#"(?:\\"(?:[^"\\]|\\[^"])*|"(?:[^"\\]|\\.)*|'[^'"\\\n]*|[A-Za-z_][^\s"'\\,;&<>(){}\[\]]*)"#,
     ),
-    r#"(?i)(?<keep4>--?(?:password|passwd|token|secret|api-key)\s+)[^\s"'\\,;&-][^\s"'\\,;&]*"#,
+    // A telling name with a value: `password=…`, `api_key: "…"`. A quote that closes a string of JSON opens no value.
+    concat!(
+        r#"(?i)(?<keep4>NAME\s*(?::=|=>|[:=])\s*(?:(?:bearer|basic|token)\s+)?)"#,
+        r#"(?:\\"[^"\\,:}\]\s](?:[^"\\]|\\[^"])*|"(?:[^"\\,:}\]\s]|\\.)(?:[^"\\]|\\.)*|'[^'"\\\n]*"#,
+        r#"|[^\s"'\\,;&<>(){}\[\]]+)"#,
+    ),
+    r#"(?i)(?<keep5>--?(?:password|passwd|token|secret|api-key)\s+)[^\s"'\\,;&-][^\s"'\\,;&]*"#,
 ];
+
+/// The names that tell of a secret.
+const NAME: &str = "(?:passwo?r?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|\
+                    client[_-]?secret|credentials?|authorization)[0-9]*(?:[_-][a-z0-9_-]*)?";
 
 static SECRET: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let shapes: Vec<String> = SHAPES.iter().map(|shape| format!("(?:{shape})")).collect();
-    Regex::new(&format!("(?-u){}", shapes.join("|"))).ok()
+    Regex::new(&format!("(?-u){}", shapes.join("|").replace("NAME", NAME))).ok()
 });
 
 /// `text` with what looks like a secret replaced by `[masked]`.
@@ -55,7 +67,7 @@ pub(crate) fn mask_bytes(text: &[u8]) -> Cow<'_, [u8]> {
 }
 
 fn replacement(found: &Captures<'_>) -> Vec<u8> {
-    let kept = ["keep1", "keep2", "keep3", "keep4"].iter().find_map(|name| found.name(name));
+    let kept = ["keep1", "keep2", "keep3", "keep4", "keep5"].iter().find_map(|name| found.name(name));
     let Some(kept) = kept else { return MASK.to_vec() };
     let value = &found[0][kept.as_bytes().len()..];
     // The value's opening quote stays, so that its closing one still has a partner.
@@ -104,6 +116,11 @@ mod tests {
             ("tool --token abcdef -v", "tool --token [masked] -v"),
             ("a\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nb", "a\n[masked]\nb"),
             ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3Blbn", "[masked]"),
+            (
+                r#"{"a":"-----BEGIN EC PRIVATE KEY-----\nMHcC\n-----END EC PRIVATE KEY-----\n","b":1}"#,
+                r#"{"a":"[masked]\n","b":1}"#,
+            ),
+            (r#"{"a":"-----BEGIN PRIVATE KEY-----\nMHcC","b":1}"#, r#"{"a":"[masked]","b":1}"#),
         ] {
             assert_eq!(mask(text), masked, "{text}");
         }
@@ -114,7 +131,9 @@ mod tests {
         for text in [
             "a task-list and a risk-free, desk-bound word",
             "the tokenizer counts tokens",
-            r#"{"password":null,"token":""}"#,
+            r#"{"password":null,"token":"","max_tokens":4096,"token":17}"#,
+            r#"{"a":"password=","b":"token:"}"#,
+            "a basic understanding, max_tokens=4096, the bearer of news",
             "http://localhost:8080/x",
             "fn secret() -> Token",
             "",

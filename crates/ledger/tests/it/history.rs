@@ -187,3 +187,32 @@ fn a_directory_covers_what_lies_below_and_no_sibling() {
     assert_eq!(found("a/b/c"), ["a/b/c"]);
     assert_eq!(found("c"), [""; 0]);
 }
+
+#[test]
+fn a_directory_with_very_many_changes_is_listed_like_one_with_few() {
+    let folder = Folder::new();
+    let (ledger, _) = folder.try_open(cotenant_model::Durability::Fast).unwrap();
+    // Over the number from which a directory's changes are looked for from the newest backwards.
+    let wide: Vec<ChangeFile> = (0..1100).map(|number| edit(&format!("d/f{number}"), b"1", b"2")).collect();
+    let sibling = land(&ledger, vec![edit("d0", b"1", b"2")]);
+    let first = land(&ledger, wide.clone());
+    let second = land(&ledger, wide);
+    let other = land(&ledger, vec![edit("e/f", b"1", b"2")]);
+    let last = land(&ledger, vec![edit("d/f7", b"1", b"2")]);
+    let found = |path: WsPath, limit: usize| {
+        let query = Query { path: Some(path), limit, ..Query::default() };
+        ledger.history(&query).unwrap().iter().map(|change| change.id).collect::<Vec<_>>()
+    };
+    assert_eq!(found(at("d"), 0), [last, second, first]);
+    assert_eq!(found(at("d"), 2), [last, second]);
+    assert_eq!(found(at("d/f7"), 0), [last, second, first]);
+    assert_eq!(found(at("d/f8"), 1), [second]);
+    assert_eq!(found(WsPath::default(), 0), [last, other, second, first, sibling]);
+}
+
+#[test]
+fn the_code_and_the_query_agree_on_what_is_meant() {
+    proptest!(ProptestConfig::with_cases(512), |(change in a_change(), query in query())| {
+        prop_assert_eq!(query.admits(&change), meant(&query, &change));
+    });
+}

@@ -151,3 +151,31 @@ fn many_threads_write_one_chain() {
     assert_eq!(ledger.verify_journal().unwrap().entries, 400);
     assert_eq!(ledger.verify_journal().unwrap().broken_at, None);
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn masking_keeps_json_in_one_piece(
+        words in prop::collection::vec(
+            prop::sample::select([
+                "password", "=", ":", " ", "\\\"", "\"", "'", "token", "sk-abcdefghijklmnopqrst", "x", ",", "{", "}",
+                "Bearer ", "abcdefghijklmnop", "\\\\", "\\n", "ä", "://u:", "@", "-----BEGIN PRIVATE KEY-----",
+            ].as_slice()),
+            0..24,
+        ),
+    ) {
+        // The text as a string of JSON, and that JSON as a string once more.
+        let text = words.concat();
+        let once = serde_json::json!({"a": text, "password": "p", "b": 1}).to_string();
+        let twice = serde_json::json!({"a": once, "b": 1}).to_string();
+        for json in [once, twice] {
+            let masked = cotenant_ledger::mask(&json);
+            let parsed: serde_json::Value = match serde_json::from_str(&masked) {
+                Ok(parsed) => parsed,
+                Err(error) => return Err(TestCaseError::fail(format!("{json} became {masked}: {error}"))),
+            };
+            prop_assert_eq!(&parsed["b"], 1, "{} became {}", json, masked);
+            prop_assert!(parsed["password"].is_null() || parsed["password"] == "[masked]", "{}", masked);
+        }
+    }
+}

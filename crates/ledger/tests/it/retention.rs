@@ -3,7 +3,7 @@
 use cotenant_ledger::{IDEMPOTENCY_MS, Idempotency, Intent, Ledger, Report, Restorable, commit, prune};
 use cotenant_model::{Change, ChangeId, Digest, Millis, Outcome};
 
-use crate::{Folder, change, edit, intent};
+use crate::{Folder, at, change, edit, intent};
 
 const DAY: u64 = 24 * 3600 * 1000;
 /// Far from the epoch and after every file's own time, so that nothing is young.
@@ -179,4 +179,54 @@ fn small_images_are_dropped_like_large_ones() {
     assert_eq!(ledger.blob(Digest::of(b"one")), Ok(None));
     assert_eq!(ledger.blob(Digest::of(b"two")), Ok(Some(b"two".to_vec())));
     assert_eq!(first, ChangeId(1));
+}
+
+#[test]
+fn retention_beside_commits_never_drops_what_a_path_last_was() {
+    let folder = Folder::new();
+    let ledger = folder.open();
+    std::thread::scope(|scope| {
+        for worker in 0..3_u32 {
+            let ledger = &ledger;
+            scope.spawn(move || {
+                for step in 0..25 {
+                    let (pre, post) = (worker * 1000 + step, worker * 1000 + step + 1);
+                    // As the pipeline does it: pinned, then relied on.
+                    let pins = ledger.pin(&[digest(pre), digest(post)]);
+                    land(ledger, &format!("w{worker}"), pre, post, 1);
+                    assert!(commit::has(ledger, digest(pre)), "{worker} {step}");
+                    drop(pins);
+                }
+            });
+        }
+        for _ in 0..10 {
+            prune(&ledger, NOW, 90, 0).unwrap();
+        }
+    });
+    prune(&ledger, NOW, 90, 0).unwrap();
+    for worker in 0..3_u32 {
+        let newest = ledger.newest(&at(&format!("w{worker}"))).unwrap();
+        assert_eq!(ledger.restorable(&newest), Ok(Restorable::Yes));
+        assert_eq!(newest.files[0].post, Some(digest(worker * 1000 + 25)));
+        assert_eq!(
+            kept(&ledger, worker * 1000..worker * 1000 + 26),
+            [worker * 1000 + 24, worker * 1000 + 25]
+        );
+    }
+}
+
+#[test]
+fn an_aborted_change_does_not_make_its_path_newer() {
+    let folder = Folder::new();
+    let ledger = folder.open();
+    let stands = land(&ledger, "a", 0, 1, 100);
+    let id = commit::next_change(&ledger);
+    let undone =
+        Change { time: Millis(NOW.0 - 99 * DAY), ..change(id, vec![edit("a", &image(1), &image(2))]) };
+    commit::intend(&ledger, intent(undone)).wait().unwrap();
+    commit::seal(&ledger, id, Outcome::Aborted, None);
+    assert_eq!(prune(&ledger, NOW, 90, 1000).unwrap().expired, 1);
+    assert_eq!(ledger.restorable(&stands), Ok(Restorable::Yes));
+    assert_ne!(ledger.restorable(&ledger.change(id).unwrap().unwrap()), Ok(Restorable::Yes));
+    assert_eq!(kept(&ledger, 0..2), [0, 1]);
 }

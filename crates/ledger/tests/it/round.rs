@@ -259,3 +259,142 @@ fn the_time_of_a_change_is_the_one_given() {
     commit::intend(&ledger, intent(late)).wait().unwrap();
     assert_eq!(ledger.change(id).unwrap().unwrap().time, Millis(1 << 60));
 }
+
+#[test]
+fn names_to_be_swept_outlive_the_seal() {
+    let folder = Folder::new();
+    let ledger = folder.open();
+    let ids: Vec<ChangeId> =
+        (0..3).map(|number| land(&ledger, vec![edit(&format!("f{number}"), b"1", b"2")])).collect();
+    commit::swept(&ledger, ids[1]);
+    let open = commit::next_change(&ledger);
+    commit::intend(&ledger, intent(change(open, vec![edit("open", b"1", b"2")]))).wait().unwrap();
+    commit::swept(&ledger, open);
+    drop(ledger);
+
+    let (ledger, unsealed) = folder.try_open(Durability::Full).unwrap();
+    assert_eq!(unsealed[0].paths.len(), 1, "an unsealed intent keeps its names, whatever was said of it");
+    let unswept = commit::unswept(&ledger).unwrap();
+    let told: Vec<_> = unswept.iter().map(|intent| (intent.change.id, intent.change.outcome)).collect();
+    assert_eq!(told, [(ids[0], Outcome::Sealed), (ids[2], Outcome::Sealed)]);
+    assert_eq!(unswept[0].paths, intent(change(ids[0], vec![edit("f0", b"1", b"2")])).paths);
+    for id in [ids[0], ids[2]] {
+        commit::swept(&ledger, id);
+    }
+    assert_eq!(commit::unswept(&ledger), Ok(Vec::new()));
+    assert!(ledger.change(ids[0]).unwrap().is_some(), "history does not depend on it");
+}
+
+#[test]
+fn a_sealed_change_holds_no_image_for_its_names() {
+    let folder = Folder::new();
+    let ledger = folder.open();
+    let id = commit::next_change(&ledger);
+    let mut intended = intent(change(id, vec![edit("a", b"before", b"after")]));
+    intended.paths[0].inline_pre = Some(b"before".to_vec());
+    commit::intend(&ledger, intended).wait().unwrap();
+    commit::seal(&ledger, id, Outcome::Sealed, None);
+    assert_eq!(commit::unswept(&ledger).unwrap()[0].paths[0].inline_pre, None);
+    assert_eq!(ledger.blob(Digest::of(b"before")), Ok(Some(b"before".to_vec())));
+}
+
+#[test]
+fn a_database_that_never_reached_the_disk_is_made_anew() {
+    let folder = Folder::new();
+    drop(folder.open());
+    let mark = folder.state().join("making");
+    assert!(!mark.exists(), "the writing thread brought it there");
+    // As a power cut during the first start may leave it.
+    for torn in [&b""[..], b"SQLite format 3\0 and then nothing"] {
+        std::fs::write(&mark, b"").unwrap();
+        std::fs::write(folder.state().join("ledger.db"), torn).unwrap();
+        let ledger = folder.open();
+        let id = land(&ledger, vec![edit("a", b"1", b"2")]);
+        drop(ledger);
+        assert!(!mark.exists());
+        assert!(folder.open().change(id).unwrap().is_some(), "what was promised since stays");
+    }
+}
+
+#[test]
+fn a_database_that_is_none_is_refused_and_kept() {
+    let folder = Folder::new();
+    drop(folder.open());
+    let database = folder.state().join("ledger.db");
+    std::fs::write(&database, [b'x'; 8192]).unwrap();
+    let refused = folder.try_open(Durability::Full).unwrap_err();
+    assert!(matches!(refused, LedgerError::Database(_)), "{refused:?}");
+    assert_eq!(std::fs::read(&database).unwrap(), [b'x'; 8192], "history is not thrown away for a new start");
+}
+
+#[test]
+fn the_log_is_copied_when_nobody_writes() {
+    let folder = Folder::new();
+    let ledger = folder.open();
+    for number in 0..20 {
+        land(&ledger, vec![edit(&format!("f{number}"), b"1", b"2")]);
+    }
+    commit::flush(&ledger).unwrap();
+    // (busy, pages in the log, pages copied): asked for without copying anything.
+    let conn = rusqlite::Connection::open(folder.state().join("ledger.db")).unwrap();
+    let state = || -> (i64, i64) {
+        conn.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| Ok((row.get(1)?, row.get(2)?))).unwrap()
+    };
+    assert!(state().0 > 0);
+    while state().0 != state().1 {
+        std::thread::yield_now();
+    }
+    assert_eq!(ledger.failure(), None);
+}
+
+#[test]
+fn every_error_has_a_refusal_that_names_the_ledger() {
+    let dir = std::path::PathBuf::from("/state");
+    let all = [
+        LedgerError::Locked(dir.clone()),
+        LedgerError::Unsuitable { dir, kind: "NFS" },
+        LedgerError::Newer { found: 9, known: 1 },
+        LedgerError::OutOfSpace,
+        LedgerError::Failed("flush failed".into()),
+        LedgerError::Io { what: "read /state/blobs".into(), error: "denied".into() },
+        LedgerError::Database("malformed".into()),
+        LedgerError::Missing(Digest::of(b"")),
+        LedgerError::Corrupt(Digest::of(b"")),
+    ];
+    for error in all {
+        let refusal = error.refusal();
+        let full = error == LedgerError::OutOfSpace;
+        assert_eq!(refusal.code, if full { Code::OutOfSpace } else { Code::IoError }, "{error}");
+        assert_eq!(refusal.get("what"), Some(&cotenant_model::FactValue::from("ledger")));
+        assert!(refusal.message.contains(&error.to_string()), "{}", refusal.message);
+        assert!(!refusal.next.is_empty());
+    }
+}
+
+#[test]
+fn reopening_a_healthy_ledger_loses_nothing() {
+    let folder = Folder::new();
+    let ledger = folder.open();
+    let sealed = land(&ledger, vec![edit("a", b"1", b"2")]);
+    let open = commit::next_change(&ledger);
+    commit::intend(&ledger, intent(change(open, vec![edit("b", b"1", b"2")]))).wait().unwrap();
+    commit::journal(&ledger, Millis(1), "call", b"one");
+    let unsealed = ledger.reopen().unwrap();
+    assert_eq!(unsealed.len(), 1);
+    assert_eq!(ledger.change(sealed).unwrap().unwrap().outcome, Outcome::Sealed);
+    commit::journal(&ledger, Millis(2), "call", b"two");
+    assert_eq!(ledger.verify_journal().unwrap().entries, 2);
+    assert_eq!(ledger.verify_journal().unwrap().broken_at, None);
+    assert!(commit::next_change(&ledger) > open);
+}
+
+#[test]
+fn a_plan_of_a_thousand_paths_is_one_intent() {
+    let folder = Folder::new();
+    let ledger = folder.open();
+    let files: Vec<ChangeFile> =
+        (0..1000).map(|number| edit(&format!("d{}/f{number:04}", number % 10), b"1", b"2")).collect();
+    let id = land(&ledger, files.clone());
+    assert_eq!(ledger.change(id).unwrap().unwrap().files, files);
+    assert_eq!(ledger.newest(&at("d7/f0007")).unwrap().id, id);
+}
