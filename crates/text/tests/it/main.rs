@@ -13,6 +13,7 @@ mod diagnosis;
 mod diffs;
 mod edits;
 mod encoding_cases;
+mod exhaustive;
 mod forms;
 mod kit;
 mod match_cases;
