@@ -25,8 +25,10 @@ impl Desk {
     /// Takes an exchange back. `ours` is the file that the exchange put at the target.
     pub(super) fn back_exchange(&self, pair: &Pair, ours: FileId) -> Result<Top, Miss> {
         let mut expected = Some(ours);
+        // Open descriptors keep the inode numbers that are compared from being used again.
+        let mut pinned = Vec::new();
         for round in 0..ROUNDS {
-            let up = pair.temp.id().stuck("looking at what was displaced from")?;
+            let up = pair.temp.look().stuck("looking at what was displaced from")?;
             if !self.exchange_if_there(pair)? {
                 return Ok(Top::Foreign);
             }
@@ -34,7 +36,8 @@ impl Desk {
                 return Ok(if round == 0 { Top::Restored } else { Top::Foreign });
             }
             // What came out is newer than what went up: it goes on top again, and what went up must come out.
-            expected = up;
+            expected = up.id();
+            pinned.push(up);
         }
         self.exchange_if_there(pair)?;
         self.question(

@@ -234,7 +234,7 @@ impl Desk {
 
     /// Removes what is left of directories: made ones that did not land, removed ones that did.
     fn remove_dirs(&self, job: &Finish) -> Result<(), Unfinished> {
-        for rest in &job.rests {
+        for rest in job.rests.iter().filter(|rest| rest.pre.is_none() && rest.post.is_none()) {
             let Look::Directory(_) = rest.pair.temp.look()? else { continue };
             self.step("rmdir", &rest.pair.at)?;
             let Err(error) = rest.pair.temp.remove_dir() else { continue };

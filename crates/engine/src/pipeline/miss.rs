@@ -133,8 +133,14 @@ impl Miss {
     }
 }
 
+/// `EMFILE` and `ENFILE`: too many open files, for which there is no kind.
+const TOO_MANY_FILES: [i32; 2] = [24, 23];
+
 fn told_by_world(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
+    if error.raw_os_error().is_some_and(|errno| TOO_MANY_FILES.contains(&errno)) {
+        return true;
+    }
     matches!(
         error.kind(),
         Kind::StorageFull

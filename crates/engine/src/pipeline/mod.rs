@@ -103,11 +103,33 @@ pub struct Question {
 
 /// Why a plan did not land, once its intent was durable.
 struct Setback {
-    refusal: Refusal,
-    /// The path whose file somebody has open for writing, if that was all: another try may help.
-    busy: bool,
+    why: Why,
+    /// Paths where another's bytes are on top although the plan was taken back.
+    overtaken: Vec<WsPath>,
+}
+
+/// What stopped it.
+enum Why {
+    /// The grant is no longer valid.
+    Invalid(Refusal),
+    /// A path missed, or could not be taken back.
+    Missed(Failure),
+}
+
+impl Setback {
+    /// Whether all that happened is that somebody has a file open for writing: another try may help.
+    fn is_busy(&self) -> bool {
+        self.overtaken.is_empty() && matches!(&self.why, Why::Missed(Failure { miss: Miss::Busy(_), .. }))
+    }
+
     /// How the change ends; `None` where recovery must decide.
-    outcome: Option<Outcome>,
+    fn outcome(&self) -> Option<Outcome> {
+        match &self.why {
+            Why::Missed(Failure { miss: Miss::Stuck { .. }, .. }) => None,
+            _ if self.overtaken.is_empty() => Some(Outcome::Aborted),
+            _ => Some(Outcome::Overtaken),
+        }
+    }
 }
 
 impl Pipeline {
@@ -212,11 +234,12 @@ impl Pipeline {
                 Ok(Landed { change, files, outcome: Outcome::Sealed, grade_notes, overtaken: Vec::new() })
             }
             Err(setback) => {
-                match setback.outcome {
-                    Some(outcome) => self.end(ended(outcome, aimed.into_iter().map(taken_back).collect())),
-                    None => self.failed.store(true, Ordering::SeqCst),
+                // Without an outcome the intent stays open: the failure brings recovery before the next change.
+                let refusal = self.told(&setback);
+                if let Some(outcome) = setback.outcome() {
+                    self.end(ended(outcome, aimed.into_iter().map(taken_back).collect()));
                 }
-                Err(setback.refusal)
+                Err(refusal)
             }
         }
     }
@@ -338,23 +361,22 @@ impl Pipeline {
         &self,
         aimed: &[Aimed],
         valid: &dyn Fn() -> Result<(), Refusal>,
-    ) -> Result<Vec<Landing>, Setback> {
-        let mut attempt = 0;
-        loop {
+    ) -> Result<Vec<Landing>, Box<Setback>> {
+        for attempt in 1.. {
             let gate = self.gate.pass();
-            valid().map_err(|refusal| Setback { refusal, busy: false, outcome: Some(Outcome::Aborted) })?;
-            let swapped = self.swap_all(aimed, attempt > 0);
+            valid().map_err(|refusal| Setback { why: Why::Invalid(refusal), overtaken: Vec::new() })?;
+            let swapped = self.swap_all(aimed, attempt > 1);
             drop(gate);
-            attempt += 1;
             match swapped {
-                Err(Setback { busy: true, .. }) if attempt < TRIES => std::thread::sleep(PAUSE),
+                Err(setback) if setback.is_busy() && attempt < TRIES => std::thread::sleep(PAUSE),
                 other => return other,
             }
         }
+        Ok(Vec::new())
     }
 
     /// One try, inside the gate.
-    fn swap_all(&self, aimed: &[Aimed], again: bool) -> Result<Vec<Landing>, Setback> {
+    fn swap_all(&self, aimed: &[Aimed], again: bool) -> Result<Vec<Landing>, Box<Setback>> {
         let mut landings = Vec::with_capacity(aimed.len());
         for one in aimed {
             match self.desk.forward(one, again) {
@@ -368,31 +390,29 @@ impl Pipeline {
     }
 
     /// Takes back what landed, the last first.
-    fn take_back(&self, aimed: &[Aimed], landings: &[Landing], failure: Failure) -> Setback {
-        let mut refusal = self.refused(&failure);
+    fn take_back(&self, aimed: &[Aimed], landings: &[Landing], mut failure: Failure) -> Box<Setback> {
         let mut overtaken = Vec::new();
-        let mut stuck = matches!(failure.miss, Miss::Stuck { .. });
         for (one, landing) in aimed.iter().zip(landings).rev() {
             match self.desk.backward(&one.pair, landing) {
                 Ok(Top::Restored) => {}
-                Ok(Top::Foreign) => overtaken.push(self.desk.tree.folders().show(&one.pair.at)),
-                Err(miss) => {
-                    refusal = self.refused(&Failure { at: one.pair.at.clone(), miss });
-                    stuck = true;
-                }
+                Ok(Top::Foreign) => overtaken.insert(0, one.pair.at.clone()),
+                Err(miss) => failure = Failure { at: one.pair.at.clone(), miss },
             }
         }
-        if !overtaken.is_empty() {
-            overtaken.reverse();
-            refusal = refusal.fact("overtaken", overtaken);
+        Box::new(Setback { why: Why::Missed(failure), overtaken })
+    }
+
+    /// The answer to a setback.
+    fn told(&self, setback: &Setback) -> Refusal {
+        let refusal = match &setback.why {
+            Why::Invalid(refusal) => refusal.clone(),
+            Why::Missed(failure) => self.refused(failure),
+        };
+        if setback.overtaken.is_empty() {
+            return refusal;
         }
-        let whole = refusal.get("overtaken").is_none();
-        let outcome = if whole { Outcome::Aborted } else { Outcome::Overtaken };
-        Setback {
-            refusal,
-            busy: whole && !stuck && matches!(failure.miss, Miss::Busy(_)),
-            outcome: (!stuck).then_some(outcome),
-        }
+        let shown = setback.overtaken.iter().map(|at| self.desk.tree.folders().show(at)).collect::<Vec<_>>();
+        refusal.fact("overtaken", shown)
     }
 
     /// Makes the new names durable. If that fails the swaps stand, and recovery will say so.

@@ -147,7 +147,7 @@ impl Finder<'_> {
 
     /// One path; `None` where neither its directory nor that of its temporary name is there any more.
     fn path(&mut self, path: &IntentPath) -> Result<Option<Found>, Miss> {
-        let Some(home) = self.dir(&home_of(&path.at, &self.fleeting))? else {
+        let Some(home) = self.home(path)? else {
             self.desk.ask(super::Question {
                 at: path.at.clone(),
                 why: format!("its directory is gone; if it was moved, {} may lie in it", path.temp),
@@ -162,6 +162,16 @@ impl Finder<'_> {
         // Where the directory was never made there is no target, and nothing must be mistaken for it.
         let target = parent.map_or_else(|| temp.clone(), |parent| Spot::new(parent, leaf));
         self.look(path, Pair { at: path.at.clone(), target, temp }, missing).map(Some)
+    }
+
+    /// The directory of a path's temporary name. Another directory that stands there now is none of ours, unless the
+    /// name itself, which nobody else has, is in it.
+    fn home(&self, path: &IntentPath) -> Result<Option<Arc<Held>>, Miss> {
+        let at = home_of(&path.at, &self.fleeting);
+        let Some(home) = self.dir(&at)? else { return Ok(None) };
+        let same = at != parent_of(&path.at) || path.parent.ino == home.id().ino;
+        let named = || Spot::new(Arc::clone(&home), path.temp.as_bytes()).id().doing("looking beside");
+        Ok(if same || named()?.is_some() { Some(home) } else { None })
     }
 
     fn dir(&self, at: &WsPath) -> Result<Option<Arc<Held>>, Miss> {
@@ -311,8 +321,8 @@ impl Desk {
     fn go_forward(&self, one: &Found) -> Result<(), Miss> {
         match (one.op, one.pre) {
             (ChangeOp::Edit, Some(pre)) => {
-                let ours = one.pair.temp.id().doing("looking beside")?.ok_or(Miss::Vanished)?;
-                self.replace(&one.pair, ours, pre, |_| Ok(())).map(|_| ())
+                let ours = one.pair.temp.look().doing("looking beside")?;
+                self.replace(&one.pair, ours.id().ok_or(Miss::Vanished)?, pre, |_| Ok(())).map(|_| ())
             }
             _ => {
                 self.step("recover.place", &one.pair.at).doing("placing")?;
@@ -334,13 +344,12 @@ impl Desk {
         match one.op {
             ChangeOp::Edit if one.target == Is::Post && one.temp == Is::Absent => Ok(self.lost_way_back(one)),
             ChangeOp::Edit if one.target == Is::Post => {
-                let ours = one.pair.target.id().doing("looking at")?.ok_or(Miss::Vanished)?;
-                self.back_exchange(&one.pair, ours)
+                let ours = one.pair.target.look().doing("looking at")?;
+                self.back_exchange(&one.pair, ours.id().ok_or(Miss::Vanished)?)
             }
             ChangeOp::Create if one.target == Is::Post => {
-                let (Some(id), Some(digest)) = (one.pair.target.id().doing("looking at")?, one.post) else {
-                    return Ok(Top::Restored);
-                };
+                let ours = one.pair.target.look().doing("looking at")?;
+                let (Some(id), Some(digest)) = (ours.id(), one.post) else { return Ok(Top::Restored) };
                 self.back_creation(&one.pair, Ours { id, digest })
             }
             ChangeOp::MakeDir => match &one.made {

@@ -303,3 +303,44 @@ fn a_directory_that_is_gone_or_moved_takes_nothing() {
     assert!(matches!(refusal.code, Code::NotFound | Code::FileChangedSinceRead), "{refusal}");
     assert_eq!(rig.read("e/f").unwrap(), b"old");
 }
+
+/// More files than a process may usually hold open.
+#[test]
+fn a_plan_of_many_files_lands_whole() {
+    let place = Place::fast();
+    let rig = place.open();
+    let name = |number: usize| format!("d{}/f{number}", number % 7);
+    for number in 0..1500 {
+        rig.write(&name(number), format!("old {number}").as_bytes());
+    }
+    let edit = |number| {
+        replace(&name(number), format!("old {number}").as_bytes(), format!("new {number}").as_bytes())
+    };
+    rig.commit((0..1500).map(edit).collect()).unwrap();
+    for number in 0..1500 {
+        assert_eq!(rig.read(&name(number)).unwrap(), format!("new {number}").as_bytes());
+    }
+    rig.settle();
+    for number in [0, 700, 1499] {
+        assert!(rig.blob(format!("old {number}").as_bytes()).is_some());
+    }
+}
+
+/// What recovery did is told when the pipeline opens.
+#[test]
+fn recovery_tells_what_it_did() {
+    let place = crate::crash::before("two");
+    let ran = crate::remote::run(place.tree.path(), place.state.path(), "two", |_, step| {
+        if step.starts_with("verify sub/b") { crate::remote::Then::Die } else { crate::remote::Then::Go }
+    });
+    assert_eq!(ran.end, crate::remote::End::Killed);
+    let rig = place.open();
+    assert_eq!(
+        rig.recovered.changes.iter().map(|(_, outcome)| *outcome).collect::<Vec<_>>(),
+        [Outcome::Sealed]
+    );
+    assert_eq!(rig.recovered.questions, []);
+    rig.settle();
+    drop(rig);
+    assert_eq!(place.open().recovered, cotenant_engine::pipeline::Recovered::default(), "once is enough");
+}

@@ -14,8 +14,12 @@ fn version(name: &str) -> Vec<u8> {
     format!("{name:.<40}\n").into_bytes()
 }
 
-/// What a plan does to each path: the bytes before and after.
-type Effects = BTreeMap<&'static str, (Option<Vec<u8>>, Option<Vec<u8>>)>;
+/// The bytes of a path before and after.
+type Images = (Option<Vec<u8>>, Option<Vec<u8>>);
+/// One of the two.
+type Side = fn(&Images) -> &Option<Vec<u8>>;
+/// What a plan does to each path.
+type Effects = BTreeMap<&'static str, Images>;
 
 /// The files that a job touches, before and after.
 fn effects(job: &str) -> Effects {
@@ -77,9 +81,7 @@ pub fn before(job: &str) -> Place {
 /// Whether everything is as before the job, and whether everything is as after it.
 pub fn sides(job: &str, rig: &Rig) -> (bool, bool) {
     let effects = effects(job);
-    let all = |side: fn(&(Option<Vec<u8>>, Option<Vec<u8>>)) -> &Option<Vec<u8>>| {
-        effects.iter().all(|(path, images)| rig.read(path) == *side(images))
-    };
+    let all = |side: Side| effects.iter().all(|(path, images)| rig.read(path) == *side(images));
     (all(|images| &images.0), all(|images| &images.1))
 }
 
@@ -198,9 +200,7 @@ impl Attack {
     fn not_torn(&self, rig: &Rig, ran: &Run, foreigners: &[(&'static str, Foreign)], effects: &Effects) {
         let ours: Vec<_> =
             effects.iter().filter(|(path, _)| foreigners.iter().all(|(other, _)| other != *path)).collect();
-        let all = |side: fn(&(Option<Vec<u8>>, Option<Vec<u8>>)) -> &Option<Vec<u8>>| {
-            ours.iter().all(|(path, images)| rig.read(path) == *side(images))
-        };
+        let all = |side: Side| ours.iter().all(|(path, images)| rig.read(path) == *side(images));
         let (old, new) = (all(|images| &images.0), all(|images| &images.1));
         assert!(old || new, "torn: {:?} {self:?} {ran:?}", files(&rig.root));
         if ran.end == End::Landed {

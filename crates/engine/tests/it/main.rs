@@ -12,6 +12,7 @@
 mod basics;
 mod crash;
 mod faults;
+mod figures;
 mod foreign;
 mod races;
 mod remote;

@@ -17,8 +17,14 @@ pub use spot::{FileId, Held, Look, Spot, TEMP_PREFIX, exchange, fresh_name, rena
 pub use temp::{Like, StageError, Temp};
 pub use writers::writers;
 
-/// Makes the process deaf to SIGIO, which the kernel sends when a lease is broken and which would kill it. Must be
-/// called before the first [`Inode::grip`].
+/// Makes the process fit for commits: deaf to SIGIO, which the kernel sends when a lease is broken and which would kill
+/// it; and with as many open files as it may have, because a plan holds two for each of its paths. Must be called before
+/// the first [`Inode::grip`].
 pub fn prepare_process() {
     crate::sys::swap::ignore_sigio();
+    let resource = rustix::process::Resource::Nofile;
+    let limit = rustix::process::getrlimit(resource);
+    let raised = rustix::process::Rlimit { current: limit.maximum, ..limit };
+    // Where it is not allowed, a plan of many paths is refused for want of descriptors.
+    let _ = rustix::process::setrlimit(resource, raised);
 }
