@@ -227,7 +227,10 @@ pub(crate) fn unswept(conn: &Connection) -> Sql<Vec<Intent>> {
     let changes: Vec<Change> = conn.prepare_cached(&sql)?.query_map([], change)?.collect::<Sql<_>>()?;
     changes
         .into_iter()
-        .map(|change| Ok(Intent { paths: paths(conn, change.id)?, change, idempotency: None }))
+        .map(|mut change| {
+            change.files = files(conn, change.id)?;
+            Ok(Intent { paths: paths(conn, change.id)?, change, idempotency: None })
+        })
         .collect()
 }
 

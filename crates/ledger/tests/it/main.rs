@@ -13,6 +13,7 @@ mod crash;
 mod fault;
 mod history;
 mod journal;
+mod machine;
 mod recall;
 mod retention;
 mod round;

@@ -2,6 +2,7 @@
 
 use cotenant_ledger::{IDEMPOTENCY_MS, Idempotency, Intent, Ledger, Report, Restorable, commit, prune};
 use cotenant_model::{Change, ChangeId, Digest, Millis, Outcome};
+use proptest::prelude::*;
 
 use crate::{Folder, at, change, edit, intent};
 
@@ -229,4 +230,66 @@ fn an_aborted_change_does_not_make_its_path_newer() {
     assert_eq!(ledger.restorable(&stands), Ok(Restorable::Yes));
     assert_ne!(ledger.restorable(&ledger.change(id).unwrap().unwrap()), Ok(Restorable::Yes));
     assert_eq!(kept(&ledger, 0..2), [0, 1]);
+}
+
+/// A change of the property below: path, images, age in days.
+type Small = (u8, u8, u8, u64);
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn what_is_kept_is_whole_and_what_is_dropped_is_oldest(
+        changes in prop::collection::vec((0_u8..4, 0_u8..8, 0_u8..8, 0_u64..200), 1..24),
+        pinned in prop::collection::vec(0_u8..8, 0..2),
+        days in prop::sample::select([0_u64, 50, 90, 1000].as_slice()),
+        megabytes in 0_u64..2,
+    ) {
+        let folder = Folder::new();
+        let (ledger, _) = folder.try_open(cotenant_model::Durability::Fast).unwrap();
+        let landed: Vec<(Small, Change)> = changes
+            .into_iter()
+            .map(|small| {
+                let (path, pre, post, age) = small;
+                (small, land(&ledger, &format!("f{path}"), u32::from(pre), u32::from(post), age))
+            })
+            .collect();
+        let pins: Vec<Digest> = pinned.iter().map(|number| digest(u32::from(*number))).collect();
+        let guard = ledger.pin(&pins);
+        let report = prune(&ledger, NOW, days, megabytes).unwrap();
+
+        let gone = |change: &Change| ledger.restorable(change) != Ok(Restorable::Yes);
+        let newest = |index: usize| landed[index + 1..].iter().all(|(small, _)| small.0 != landed[index].0.0);
+        let mut counted: Vec<Digest> = Vec::new();
+        for (index, (small, change)) in landed.iter().enumerate() {
+            let images = [digest(u32::from(small.1)), digest(u32::from(small.2))];
+            if gone(change) {
+                prop_assert!(!newest(index), "the newest of a path stays: {}", index);
+                continue;
+            }
+            prop_assert!(images.iter().all(|image| commit::has(&ledger, *image)), "whole: {}", index);
+            if !newest(index) {
+                prop_assert!(small.3 <= days, "over age: {}", index);
+                counted.extend(images);
+            }
+        }
+        for pin in &pins {
+            let landed_it = |change: &Change| [change.files[0].pre, change.files[0].post].contains(&Some(*pin));
+            let stored = landed.iter().any(|(_, change)| landed_it(change));
+            prop_assert_eq!(commit::has(&ledger, *pin), stored, "a pinned image stays");
+        }
+        // What counts is under the limit, images of what may not be dropped left out.
+        let held = |image: &Digest| {
+            landed.iter().enumerate().any(|(index, (small, _))| {
+                newest(index) && [small.1, small.2].iter().any(|number| digest(u32::from(*number)) == *image)
+            })
+        };
+        counted.retain(|image| !held(image));
+        counted.sort();
+        counted.dedup();
+        prop_assert_eq!(report.kept, counted.len() as u64 * 100_000);
+        prop_assert!(report.kept <= megabytes * 1_000_000);
+        drop(guard);
+        let again = prune(&ledger, NOW, days, megabytes).unwrap();
+        prop_assert_eq!((again.expired, again.kept), (0, report.kept), "a second look finds nothing to drop");
+    }
 }
