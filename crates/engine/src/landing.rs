@@ -3,7 +3,7 @@
 use cotenant_coord::{Answered, AnswerError, Approver, Grant, HumanAnswer, JudgeFacts, LandedFile, Verdict, judge};
 use cotenant_ledger::Idempotency;
 use cotenant_model::{
-    Access, ApprovalId, ClassHit, Code, Durability, FolderId, Plan, Profile, Refusal, RetryToken, SessionId,
+    Access, ApprovalId, ClassHit, Code, Content, Durability, FileOp, FolderId, Op, Plan, Profile, Refusal, RetryToken, SessionId,
 };
 
 use crate::pipeline::{How, Landed};
@@ -31,6 +31,14 @@ pub enum Submitted {
     Landed(Landed),
     /// A human must be asked.
     Ask(Box<Plan>),
+}
+
+/// The bytes that an operation writes.
+fn content(op: &FileOp) -> Option<Content> {
+    match &op.op {
+        Op::Create { content, .. } | Op::Replace { content, .. } => Some(content.clone()),
+        Op::MakeDir | Op::Delete { .. } | Op::RemoveDir => None,
+    }
 }
 
 impl Workspace {
@@ -67,9 +75,24 @@ impl Workspace {
     }
 
     /// Commits a grant.
-    pub fn land(&self, grant: Grant, durability: Durability, idempotency: Option<Idempotency>) -> Result<Landed, Refusal> {
-        let how = How { durability, now: self.clock().wall(), idempotency, still_valid: &|_grant| Ok(()) };
-        self.pipeline().commit(grant, &how)
+    pub fn land(
+        &self,
+        grant: Grant,
+        durability: Durability,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Landed, Refusal> {
+        if grant.plan().ops.iter().any(|op| matches!(op.op, Op::RemoveDir)) {
+            // What earlier changes displaced keeps a name beside its target for a moment; a directory that is to go
+            // must be rid of it.
+            self.pipeline().idle();
+        }
+        let now = self.clock().wall();
+        let written: Vec<Content> = grant.plan().ops.iter().filter_map(content).collect();
+        let how = How { durability, now, idempotency, still_valid: &|_grant| Ok(()) };
+        let landed = self.pipeline().commit(grant, &how)?;
+        // Stored in the background; until then it is here.
+        written.iter().for_each(|bytes| self.keep(bytes));
+        Ok(landed)
     }
 
     /// Tells every session what landed: receipts, what they have not seen, notices.

@@ -188,7 +188,19 @@ impl Workspace {
 
     /// An image that a session was shown or that the ledger has, if it is still kept.
     pub fn image(&self, digest: Digest) -> Option<Content> {
-        self.shelf.get(digest).or_else(|| self.ledger.blob(digest).ok().flatten().map(Into::into))
+        let stored = || self.ledger.blob(digest).ok().flatten().map(Content::from);
+        self.shelf.get(digest).or_else(stored).or_else(|| {
+            // It may be on its way into the store.
+            self.pipeline.idle();
+            stored()
+        })
+    }
+
+    /// Keeps bytes that were just written.
+    pub(crate) fn keep(&self, bytes: &Content) {
+        if bytes.len() <= SHELF / 4 {
+            self.shelf.put(Digest::of(bytes), bytes);
+        }
     }
 
     /// What passes: expired tokens, sessions, questions. Returns when to come back.

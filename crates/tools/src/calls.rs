@@ -16,8 +16,8 @@ use crate::reply::{Reply, facts_json, refusal_json};
 use crate::tool::{Run, Tool};
 use crate::toolbox::{MOST_WAIT_MS, Toolbox};
 
-/// Bytes of the diff that `dry_run` shows, unless `max_bytes` says otherwise.
-const DRY_RUN: usize = 32 * 1024;
+/// Bytes of the diff that a human, or `dry_run`, is shown, unless `max_bytes` says otherwise.
+pub(crate) const DIFF: usize = 32 * 1024;
 
 /// A call that has been understood.
 pub(crate) struct Heard<'a> {
@@ -202,41 +202,39 @@ impl Toolbox {
         let wish = self.wish(heard.call.session, heard.tool, &planned, key);
         match self.ws.submit(wish) {
             Ok(Submitted::Landed(landed)) => Ok(self.finish(heard.call.session, planned, &landed)),
-            Ok(Submitted::Ask(plan)) => self.ask(heard, *plan, planned, key),
+            Ok(Submitted::Ask(plan)) => {
+                let diff = planned.diff(self.ws.tree().folders(), DIFF);
+                self.ask(heard, Plan { diff, ..*plan }, planned, key)
+            }
             Err(refusal) => Err(self.decorate(heard, refusal)),
         }
     }
 
-    pub(crate) fn wish(
-        &self,
-        session: SessionId,
-        tool: &Tool,
-        planned: &Planned,
-        key: Option<&Idempotency>,
-    ) -> Wish {
+    fn wish(&self, session: SessionId, tool: &Tool, planned: &Planned, key: Option<&Idempotency>) -> Wish {
         let now = self.ws.clock().steady();
+        let turn = self.ws.coord().turn_for_change(session, now);
         let terms = self.terms(session);
-        let (turn, agent, task) = {
-            let mut coord = self.ws.coord();
-            let turn = coord.turn_for_change(session, now);
-            let who = coord.session(session).map(|who| (who.agent.clone(), who.task.clone()));
-            let (agent, task) = who.unwrap_or_else(|| ("nobody".into(), None));
-            (turn, agent, task)
-        };
-        let plan = Plan {
-            author: Author { agent, session, task, turn },
-            tool: tool.name.into(),
-            ops: planned.ops.clone(),
-            diff: planned.diff(self.ws.tree().folders(), DRY_RUN),
-            undoes: planned.undoes,
-        };
         Wish {
-            plan,
+            plan: self.plan(session, tool, planned, turn),
             classes: planned.classes.clone(),
             profile: terms.as_ref().map_or(self.ws.settings().profile, |terms| terms.profile),
             others_work: planned.others_work,
             durability: self.ws.durability(terms.as_ref().and_then(|terms| terms.durability)),
             idempotency: key.cloned(),
+        }
+    }
+
+    /// The plan of a session's call.
+    pub(crate) fn plan(&self, session: SessionId, tool: &Tool, planned: &Planned, turn: u32) -> Plan {
+        let who = self.ws.coord().session(session).map(|who| (who.agent.clone(), who.task.clone()));
+        let (agent, task) = who.unwrap_or_else(|| ("nobody".into(), None));
+        Plan {
+            author: Author { agent, session, task, turn },
+            tool: tool.name.into(),
+            ops: planned.ops.clone(),
+            // Made where somebody will look at it: most plans are never asked about.
+            diff: String::new(),
+            undoes: planned.undoes,
         }
     }
 
@@ -277,6 +275,9 @@ impl Toolbox {
             }
             _ => {
                 let old = after.old.unwrap_or_else(|| Digest::of(b""));
+                if let Some((shown, map)) = &after.since {
+                    coord.renewed(session, &after.at, *shown, Some(old), map, now);
+                }
                 coord.renewed(session, &after.at, old, after.new, &after.map, now);
             }
         }
@@ -311,7 +312,7 @@ pub(crate) enum Done {
 }
 
 fn dry(ctx: &Ctx<'_>, args: &Args, planned: &Planned) -> Reply {
-    let bytes = args.count("max_bytes").unwrap_or(DRY_RUN);
+    let bytes = args.count("max_bytes").unwrap_or(DIFF);
     let mut reply = planned.reply.clone().fact("dry_run", true);
     // The digest of what was not written would pass for that of the file.
     reply.facts.retain(|fact| fact.name != "digest");

@@ -93,9 +93,21 @@ impl Ctx<'_> {
         self.wire(text).map(|wire| wire.at)
     }
 
-    /// Where a path that was parsed before leads.
+    /// Where a path that was parsed before leads, within the roots that the session's client announced.
     pub fn place_at(&self, wire: &WirePath) -> Result<Place, Refusal> {
-        self.ws.tree().locate(wire).map_err(|error| self.refused(&error, &wire.at))
+        let place = self.ws.tree().locate(wire).map_err(|error| self.refused(&error, &wire.at))?;
+        let coord = self.ws.coord();
+        let outside =
+            |me: &cotenant_coord::Session| !me.may_enter(&place.asked) || !me.may_enter(&place.real);
+        if coord.session(self.session).is_some_and(outside) {
+            let shown = self.show(&place.asked);
+            let why = format!("{shown} is outside of the roots that your client announced.");
+            return Err(Refusal::new(Code::PathOutside, why)
+                .fact("path", shown)
+                .next(self.call("whoami", json!({}))));
+        }
+        drop(coord);
+        Ok(place)
     }
 
     /// A place where something stands.
@@ -302,22 +314,25 @@ impl Ctx<'_> {
         self.ws.image(digest)
     }
 
-    /// Decides whether the session may edit these lines of a file whose text fits. `Ok(true)`: outside of what it saw.
+    /// Decides whether the session may edit these lines of a file whose text fits.
     pub fn may_edit(
         &self,
         place: &Place,
         loaded: &Loaded,
         spans: &[(usize, usize)],
-    ) -> Result<bool, Refusal> {
+    ) -> Result<MayEdit, Refusal> {
         let standing = self.standing(&place.real, loaded.digest);
-        let changed = match &standing {
-            Standing::Stale { shown, .. } => self.regions_since(*shown, loaded),
+        let since = match &standing {
+            Standing::Stale { shown, .. } => {
+                self.regions_since(*shown, loaded).map(|regions| (*shown, regions))
+            }
             _ => None,
         };
-        match decide_edit(&standing, self.settings().edits.stale, changed.as_deref(), spans, true) {
-            EditDecision::Go { unseen, .. } => Ok(unseen),
+        let regions = since.as_ref().map(|(_, regions)| regions.as_slice());
+        match decide_edit(&standing, self.settings().edits.stale, regions, spans, true) {
+            EditDecision::Go { unseen, .. } => Ok(MayEdit { unseen, since }),
             EditDecision::NeedsRead => Err(self.needs_read(place, loaded, spans)),
-            EditDecision::Changed => Err(self.changed_since(place, loaded)),
+            EditDecision::Changed => Err(self.changed_since(place, loaded, true)),
         }
     }
 
@@ -355,8 +370,9 @@ impl Ctx<'_> {
             .next(format!("if this is the place, {}", self.call("retry", json!({"token": token}))))
     }
 
-    /// `FILE_CHANGED_SINCE_READ` with who, when and the diff since, which then counts as read.
-    pub fn changed_since(&self, place: &Place, now: &Loaded) -> Refusal {
+    /// `FILE_CHANGED_SINCE_READ` with who, when and the diff since. Where a part is to be edited, that diff then counts
+    /// as read; where all is to go, only a new read does.
+    pub fn changed_since(&self, place: &Place, now: &Loaded, counts: bool) -> Refusal {
         let shown_path = self.show(&place.asked);
         let standing = self.standing(&place.real, now.digest);
         let mut refusal =
@@ -380,18 +396,20 @@ impl Ctx<'_> {
         };
         let old = Loaded::known(old, &now.form);
         let diff = cotenant_text::unified(&old.bytes, &old.form, &now.bytes, &now.form, 0);
-        let windows: Vec<(usize, usize)> = diff
-            .hunks
-            .iter()
-            .map(|hunk| (hunk.new_start.max(1), hunk.new_start + hunk.new_len.max(1) - 1))
-            .collect();
-        self.saw(place, now, &windows, false);
+        let shown = diff.render(DIFF, true);
         refusal.message = "The lines were changed after you read them. Since then:".to_owned();
+        if !counts {
+            return refusal.block(format!("{}\nNothing was written.", shown.trim_end())).next(format!(
+                "{} all of it anew, or edit_file a part",
+                self.call("read_file", json!({"path": shown_path}))
+            ));
+        }
+        let lines =
+            |hunk: &cotenant_text::Hunk| (hunk.new_start.max(1), hunk.new_start + hunk.new_len.max(1) - 1);
+        let windows: Vec<(usize, usize)> = diff.hunks.iter().map(lines).collect();
+        self.saw(place, now, &windows, false);
         refusal
-            .block(format!(
-                "{}\nThey count as read now; nothing was written.",
-                diff.render(DIFF, true).trim_end()
-            ))
+            .block(format!("{}\nThey count as read now; nothing was written.", shown.trim_end()))
             .next("take old_text from the + lines and send the edit again; read_file shows the rest")
     }
 
@@ -496,14 +514,14 @@ impl Ctx<'_> {
             .content(&text[..cut])
     }
 
-    /// Where lines went, from (before, after) pairs of line ranges.
-    pub fn line_map(&self, spans: impl Iterator<Item = ((usize, usize), (usize, usize))>) -> LineMap {
-        // Inclusive pairs become the half-open ranges of a region.
-        let region = |((old_first, old_last), (new_first, new_last))| Region {
-            old: old_first..old_last + 1,
-            new: new_first..new_last + 1,
+    /// Where the lines of one version are in the next, which the session wrote.
+    pub fn line_map(&self, old: &Loaded, new: &Loaded) -> LineMap {
+        let regions = if old.text && new.text {
+            cotenant_text::changed_regions(&old.bytes, &old.form, &new.bytes, &new.form)
+        } else {
+            Vec::new()
         };
-        LineMap { regions: spans.map(region).collect(), total_lines: None, known: true }
+        LineMap { regions, total_lines: Some(new.line_count()), known: true }
     }
 
     /// The one other file in which `text` stands, and its line there.
@@ -554,6 +572,14 @@ impl Ctx<'_> {
             Err(error) => Err(error.refusal()),
         }
     }
+}
+
+/// How an edit goes ahead.
+pub struct MayEdit {
+    /// Some of its lines were never shown to the session.
+    pub unseen: bool,
+    /// The file is another version by now: the one that was shown, and what changed since, elsewhere.
+    pub since: Option<(Digest, Vec<Region>)>,
 }
 
 fn leaf(at: &WsPath) -> String {

@@ -41,6 +41,8 @@ pub struct After {
     pub new: Option<Digest>,
     /// Where the old lines are now, and which lines are new.
     pub map: LineMap,
+    /// The version that the session had been shown, where that was an older one, and what changed from it to `old`.
+    pub since: Option<(Digest, LineMap)>,
     /// Lines of the new file, where the author sent every byte of it.
     pub whole: Option<usize>,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
-use cotenant_coord::{AnswerError, ApprovalOutcome, Approver, HumanAnswer, Pending, Retry};
+use cotenant_coord::{AnswerError, ApprovalOutcome, HumanAnswer, Pending, Retry};
 use cotenant_engine::Idempotency;
 use cotenant_model::{ApprovalId, Code, Durability, Plan, Refusal, RetryToken, SessionId};
 use serde_json::{Map, Value, json};
@@ -259,7 +259,7 @@ impl Toolbox {
             Ok(None) | Err(AnswerError::Gone) => return Err(NotAnswered::Gone),
             Err(AnswerError::OtherDigest { present }) => return Err(NotAnswered::Other(present.to_string())),
         };
-        debug_assert!(matches!(grant.approver(), Approver::Human { .. }));
+        let turn = grant.plan().author.turn;
         let taken = {
             let questions = self.all_questions();
             questions.get(&id).map(|question| {
@@ -286,7 +286,7 @@ impl Toolbox {
                     Code::FileChangedSinceRead | Code::AlreadyExists | Code::NotFound
                 ) =>
             {
-                Err(self.replan(id))
+                Err(self.replan(id, turn))
             }
             Err(refusal) => {
                 self.settle(id, ApprovalOutcome::Refused(Box::new(refusal.clone())));
@@ -295,20 +295,19 @@ impl Toolbox {
         }
     }
 
-    /// The files changed under a plan that waited: planned anew where the change still fits.
-    fn replan(&self, id: ApprovalId) -> NotAnswered {
+    /// The files changed under a plan that waited: planned anew where the change still fits, in the turn it was asked in.
+    fn replan(&self, id: ApprovalId, turn: u32) -> NotAnswered {
         let taken = {
             let questions = self.all_questions();
-            questions
-                .get(&id)
-                .map(|question| (question.session, question.tool, question.raw.clone(), question.key.clone()))
+            questions.get(&id).map(|question| (question.session, question.tool, question.raw.clone()))
         };
-        let planned = taken.and_then(|(session, tool, raw, key)| {
+        let planned = taken.and_then(|(session, tool, raw)| {
             let Run::Change(plan) = tool.run else { return None };
             let args = Args::decode(tool, &raw).ok()?;
             let planned = plan(&self.ctx(session, tool, &raw), &args).ok()?;
-            let wish = self.wish(session, tool, &planned, key.as_ref());
-            Some((planned, wish.plan))
+            let diff = planned.diff(self.ws.tree().folders(), crate::calls::DIFF);
+            let plan = Plan { diff, ..self.plan(session, tool, &planned, turn) };
+            Some((planned, plan))
         });
         let Some((planned, plan)) = planned else {
             self.settle(id, ApprovalOutcome::Stale);
@@ -318,7 +317,8 @@ impl Toolbox {
         if let Some(question) = self.all_questions().get_mut(&id) {
             question.planned = planned;
         }
-        self.ws.coord().replan(id, plan);
+        self.ws.coord().reopen(id, plan);
+        self.ws.wake();
         NotAnswered::Replanned(digest)
     }
 

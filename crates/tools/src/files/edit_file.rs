@@ -1,14 +1,15 @@
 //! `edit_file`: text replaced in one file that the session has seen; every other byte stays.
 
+use cotenant_coord::LineMap;
 use cotenant_model::{Code, FileOp, Op, Refusal, ToolSet};
-use cotenant_text::{EditSpec, Edited, Level, Span, View};
+use cotenant_text::{EditSpec, Edited, Level, Region, Span, View};
 use cotenant_tree::Place;
 use serde_json::{Map, Value, json};
 
 use super::edit_refusals as refuse;
 use super::write_file;
 use crate::args::{Args, bad};
-use crate::ctx::{Ctx, Loaded};
+use crate::ctx::{Ctx, Loaded, MayEdit};
 use crate::planned::{After, Planned};
 use crate::reply::Reply;
 use crate::tool::{Kind, Param, Run, Tool};
@@ -87,13 +88,13 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Planned, Refusal> {
     let edited = cotenant_text::apply(&loaded.bytes, &loaded.form, &specs, &ctx.tolerance())
         .map_err(|error| refuse::unfit(ctx, &place, &loaded, &edits, error))?;
     let spans: Vec<(usize, usize)> = edited.spans.iter().map(|span| span.lines_before).collect();
-    let unseen = ctx.may_edit(&place, &loaded, &spans)?;
+    let may = ctx.may_edit(&place, &loaded, &spans)?;
     let level = if edited.level == Level::Exact {
         suggested.unwrap_or(edited.level.name().into_owned())
     } else {
         edited.level.name().into_owned()
     };
-    Ok(planned(ctx, &place, &loaded, edited, &level, unseen))
+    Ok(planned(ctx, &place, &loaded, edited, &level, may))
 }
 
 /// The edits that are wanted, and the match level of an accepted suggestion.
@@ -166,7 +167,7 @@ fn planned(
     loaded: &Loaded,
     edited: Edited,
     level: &str,
-    unseen: bool,
+    may: MayEdit,
 ) -> Planned {
     let new = Loaded::known(edited.bytes.into(), &loaded.form);
     let view = View::new(&new.bytes, &new.form);
@@ -180,12 +181,19 @@ fn planned(
     }
     reply = reply.fact("match", level);
     let change_at = reply.facts.len();
-    reply = reply.fact("digest", new.digest.to_string()).fact_if("unseen", unseen.then_some(true));
+    reply = reply.fact("digest", new.digest.to_string()).fact_if("unseen", may.unseen.then_some(true));
     for note in edited.notes {
         reply = reply.notice(format!("not byte for byte what you sent: {note}"));
     }
     let seen: Vec<(usize, usize)> = edited.spans.iter().map(|span| span.lines_after).collect();
-    let map = ctx.line_map(edited.spans.iter().map(|span| (span.lines_before, span.lines_after)));
+    if let Some((_, regions)) = &may.since {
+        let changed: Vec<String> = regions.iter().take(RANGES).map(told).collect();
+        let who = ctx.who_changed(&place.real);
+        reply = reply.notice(format!(
+            "the file changed since you read it, not where you edited: line {} ({who}); read them before you edit there",
+            changed.join(", ")
+        ));
+    }
     Planned {
         ops: vec![FileOp {
             at: place.real.clone(),
@@ -199,10 +207,20 @@ fn planned(
             at: place.real.clone(),
             old: Some(loaded.digest),
             new: Some(new.digest),
-            map,
+            map: ctx.line_map(loaded, &new),
+            since: may.since.map(|(shown, regions)| (shown, LineMap { regions, ..LineMap::default() })),
             whole: None,
         }],
         ..Planned::default()
+    }
+}
+
+/// A region as lines of the present version.
+fn told(region: &Region) -> String {
+    match region.new.end.saturating_sub(region.new.start) {
+        0 => format!("{} (taken out there)", region.new.start),
+        1 => region.new.start.to_string(),
+        _ => format!("{}-{}", region.new.start, region.new.end - 1),
     }
 }
 

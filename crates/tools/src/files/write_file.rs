@@ -125,6 +125,7 @@ pub fn created(ctx: &Ctx<'_>, place: &Place, mut planned: Planned) -> Planned {
         old: None,
         new: Some(digest),
         map: LineMap::default(),
+        since: None,
         whole: Some(lines),
     }];
     planned
@@ -181,6 +182,7 @@ fn overwrite(ctx: &Ctx<'_>, place: &Place, args: &Args, want: &Want) -> Result<P
             old: Some(old.digest),
             new: Some(new.digest),
             map: LineMap::default(),
+            since: None,
             whole: Some(lines),
         }],
         ..Planned::default()
@@ -215,7 +217,7 @@ fn may_overwrite(ctx: &Ctx<'_>, place: &Place, old: &Loaded, expected: Option<&s
             .fact("digest", digest.as_str())
             .next(format!("edit_file for a part; if all of it shall go: {}", again(ctx.retry_token()))))
         }
-        OverwriteDecision::Changed => Err(ctx.changed_since(place, old)),
+        OverwriteDecision::Changed => Err(ctx.changed_since(place, old, false)),
     }
 }
 

@@ -192,12 +192,7 @@ impl Undo<'_> {
 
     fn replace(&mut self, place: &Place, now: Loaded, content: Content) {
         let new = Loaded::fresh_or_binary(content.clone());
-        let regions = if now.text && new.text {
-            cotenant_text::changed_regions(&now.bytes, &now.form, &new.bytes, &new.form)
-        } else {
-            Vec::new()
-        };
-        let map = LineMap { regions, total_lines: Some(new.line_count()), known: true };
+        let map = self.ctx.line_map(&now, &new);
         self.push(place, Op::Replace { pre: now.digest, content }, Some(now.bytes), map, None);
     }
 
@@ -205,7 +200,14 @@ impl Undo<'_> {
         let op = FileOp { at: place.real.clone(), op };
         let old = before.as_ref().map(|bytes| Digest::of(bytes));
         if !matches!(op.op, Op::MakeDir | Op::RemoveDir) {
-            self.planned.after.push(After { at: op.at.clone(), old, new: op.post(), map, whole });
+            self.planned.after.push(After {
+                at: op.at.clone(),
+                old,
+                new: op.post(),
+                map,
+                since: None,
+                whole,
+            });
         }
         self.clean.push(self.ctx.show(&op.at));
         self.planned.ops.push(op);

@@ -11,7 +11,7 @@ use cotenant_tools::host::{Answer, Call, Hello, Host};
 use serde_json::{Map, Value};
 
 /// A clock that a test moves.
-pub struct Hand(AtomicU64);
+pub(crate) struct Hand(AtomicU64);
 
 impl Clock for Hand {
     fn wall(&self) -> Millis {
@@ -22,23 +22,23 @@ impl Clock for Hand {
     }
 }
 
-pub struct Fixture {
+pub(crate) struct Fixture {
     base: PathBuf,
-    pub toolbox: Arc<Toolbox>,
-    pub session: SessionId,
+    pub(crate) toolbox: Arc<Toolbox>,
+    pub(crate) session: SessionId,
     clock: Arc<Hand>,
 }
 
 impl Fixture {
-    pub fn new() -> Fixture {
+    pub(crate) fn new() -> Fixture {
         Fixture::with(Settings { profile: Profile::Trusting, ..Settings::default() })
     }
 
-    pub fn careful() -> Fixture {
+    pub(crate) fn careful() -> Fixture {
         Fixture::with(Settings::default())
     }
 
-    pub fn with(settings: Settings) -> Fixture {
+    pub(crate) fn with(settings: Settings) -> Fixture {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!("cotenant-tools-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::SeqCst));
         let base = std::env::temp_dir().join(name);
@@ -57,57 +57,57 @@ impl Fixture {
     }
 
     /// Another session.
-    pub fn session(&self, agent: &str) -> SessionId {
+    pub(crate) fn session(&self, agent: &str) -> SessionId {
         open(&self.toolbox, agent)
     }
 
-    pub fn pass(&self, ms: u64) {
+    pub(crate) fn pass(&self, ms: u64) {
         self.clock.0.fetch_add(ms, Ordering::SeqCst);
     }
 
-    pub fn path(&self, relative: &str) -> PathBuf {
+    pub(crate) fn path(&self, relative: &str) -> PathBuf {
         self.base.join("root").join(relative)
     }
 
-    pub fn put(&self, relative: &str, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn put(&self, relative: &str, bytes: impl AsRef<[u8]>) {
         std::fs::create_dir_all(self.path(relative).parent().unwrap()).unwrap();
         std::fs::write(self.path(relative), bytes).unwrap();
     }
 
-    pub fn get(&self, relative: &str) -> String {
+    pub(crate) fn get(&self, relative: &str) -> String {
         String::from_utf8(std::fs::read(self.path(relative)).unwrap()).unwrap()
     }
 
-    pub fn has(&self, relative: &str) -> bool {
+    pub(crate) fn has(&self, relative: &str) -> bool {
         std::fs::symlink_metadata(self.path(relative)).is_ok()
     }
 
-    pub fn call(&self, tool: &str, args: Value) -> Answer {
+    pub(crate) fn call(&self, tool: &str, args: Value) -> Answer {
         self.call_as(self.session, tool, args)
     }
 
-    pub fn call_as(&self, session: SessionId, tool: &str, args: Value) -> Answer {
+    pub(crate) fn call_as(&self, session: SessionId, tool: &str, args: Value) -> Answer {
         let args: Map<String, Value> = args.as_object().cloned().unwrap_or_default();
         let ticket = self.toolbox.arrive(session, tool, &args);
         self.toolbox.call(Call { session, tool: tool.to_owned(), args, meta: Map::new(), ticket })
     }
 
     /// A call that must succeed.
-    pub fn ok(&self, tool: &str, args: Value) -> String {
+    pub(crate) fn ok(&self, tool: &str, args: Value) -> String {
         let answer = self.call(tool, args);
         assert!(!answer.is_error, "{}", answer.text);
         answer.text
     }
 
     /// A call that must be refused with `code`.
-    pub fn no(&self, code: &str, tool: &str, args: Value) -> String {
+    pub(crate) fn no(&self, code: &str, tool: &str, args: Value) -> String {
         let answer = self.call(tool, args);
         assert!(answer.text.starts_with(code), "{code} wanted: {}", answer.text);
         answer.text
     }
 
     /// Carries out the `retry` that a refusal offers.
-    pub fn retry(&self, refusal: &str) -> Answer {
+    pub(crate) fn retry(&self, refusal: &str) -> Answer {
         let next = refusal.rsplit("retry {").next().unwrap();
         let text = format!("{{{next}");
         let args = serde_json::Deserializer::from_str(&text).into_iter::<Value>().next().unwrap().unwrap();
@@ -129,7 +129,7 @@ fn open(toolbox: &Toolbox, agent: &str) -> SessionId {
 }
 
 /// The value of a fact on line 1.
-pub fn fact(text: &str, name: &str) -> Option<String> {
+pub(crate) fn fact(text: &str, name: &str) -> Option<String> {
     let line = text.lines().next()?;
     let start = line
         .find(&format!(" {name}="))

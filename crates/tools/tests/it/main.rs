@@ -6,3 +6,4 @@ mod edits;
 mod fixture;
 mod listing;
 mod pages;
+mod sessions;
