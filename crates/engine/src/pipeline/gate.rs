@@ -66,3 +66,58 @@ impl Drop for PathGuard<'_> {
         self.paths.freed.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use cotenant_model::RelPath;
+
+    use super::*;
+
+    fn set(names: &[&str]) -> BTreeSet<WsPath> {
+        names.iter().map(|name| WsPath::root(RelPath::parse(name).unwrap())).collect()
+    }
+
+    #[test]
+    fn one_commit_at_a_time_for_each_path_and_no_circle() {
+        let paths = Paths::default();
+        let (inside, most) = (AtomicU32::new(0), AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            for order in [["a", "b"], ["b", "a"], ["b", "c"], ["c", "b"]] {
+                let (paths, inside, most) = (&paths, &inside, &most);
+                scope.spawn(move || {
+                    for _ in 0..500 {
+                        let guard = paths.lock(set(&order));
+                        most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        std::thread::yield_now();
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        drop(guard);
+                    }
+                });
+            }
+        });
+        assert_eq!(most.load(Ordering::SeqCst), 1, "all of them want b");
+        assert!(paths.taken.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn other_paths_do_not_wait() {
+        let paths = Paths::default();
+        let one = paths.lock(set(&["a"]));
+        let two = paths.lock(set(&["b"]));
+        drop((one, two));
+    }
+
+    #[test]
+    fn many_pass_the_gate_and_closing_waits_for_all() {
+        let gate = Gate::default();
+        let (one, two) = (gate.pass(), gate.pass());
+        std::thread::scope(|scope| {
+            let closer = scope.spawn(|| drop(gate.close()));
+            assert!(!closer.is_finished());
+            drop(one);
+            drop(two);
+        });
+    }
+}

@@ -414,3 +414,47 @@ impl Found {
         Rest { pair: self.pair, pre: self.pre, kept: self.kept, post: self.post, content: None, old: None }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of R5, case by case: what stands at the target and at the temporary name, and what that means.
+    #[test]
+    fn every_case_of_the_table() {
+        use Is::{Absent, Foreign, Post, Pre};
+        let cases = [
+            // The new file waits beside: not swapped.
+            (ChangeOp::Edit, Pre, Post, Stage::Ready),
+            (ChangeOp::Edit, Foreign, Post, Stage::Crossed),
+            (ChangeOp::Edit, Absent, Post, Stage::Crossed),
+            // The old file waits beside: swapped, whatever came later.
+            (ChangeOp::Edit, Post, Pre, Stage::Swapped),
+            (ChangeOp::Edit, Foreign, Pre, Stage::Swapped),
+            (ChangeOp::Edit, Absent, Pre, Stage::Swapped),
+            // Swapped over a foreign file.
+            (ChangeOp::Edit, Post, Foreign, Stage::Crossed),
+            (ChangeOp::Edit, Foreign, Foreign, Stage::Crossed),
+            // Nothing waits beside.
+            (ChangeOp::Edit, Pre, Absent, Stage::Untouched),
+            (ChangeOp::Edit, Post, Absent, Stage::Swapped),
+            (ChangeOp::Edit, Foreign, Absent, Stage::Unknown),
+            (ChangeOp::Create, Absent, Absent, Stage::Untouched),
+            (ChangeOp::Create, Post, Absent, Stage::Swapped),
+            (ChangeOp::Create, Foreign, Absent, Stage::Unknown),
+            (ChangeOp::Create, Absent, Post, Stage::Ready),
+            (ChangeOp::Delete, Pre, Absent, Stage::Untouched),
+            (ChangeOp::Delete, Absent, Absent, Stage::Swapped),
+            (ChangeOp::Delete, Absent, Pre, Stage::Swapped),
+            (ChangeOp::Delete, Foreign, Pre, Stage::Swapped),
+            (ChangeOp::Delete, Absent, Foreign, Stage::Crossed),
+            (ChangeOp::MakeDir, Absent, Post, Stage::Ready),
+            (ChangeOp::MakeDir, Post, Absent, Stage::Swapped),
+            (ChangeOp::RemoveDir, Absent, Pre, Stage::Swapped),
+            (ChangeOp::RemoveDir, Pre, Absent, Stage::Untouched),
+        ];
+        for (op, target, temp, expected) in cases {
+            assert_eq!(stage(op, target, temp), expected, "{op:?} {target:?} {temp:?}");
+        }
+    }
+}

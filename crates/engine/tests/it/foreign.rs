@@ -133,6 +133,23 @@ impl Foreign {
     }
 }
 
+/// Runs `work` on this thread as a user who owns nothing. Only root can; `None` for others.
+pub fn as_nobody<T>(work: impl FnOnce() -> T) -> Option<T> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIP: only root can become another user");
+        return None;
+    }
+    let become_user = |uid: libc::uid_t| {
+        // SAFETY: the raw call takes integers and changes this thread alone, unlike libc's wrapper.
+        let result = unsafe { libc::syscall(libc::SYS_setresuid, -1, uid, -1) };
+        assert_eq!(result, 0);
+    };
+    become_user(65534);
+    let result = work();
+    become_user(0);
+    Some(result)
+}
+
 fn all(file: &File) -> Vec<u8> {
     let mut bytes = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];
     file.read_exact_at(&mut bytes, 0).unwrap();

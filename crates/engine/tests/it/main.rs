@@ -12,7 +12,6 @@
 mod basics;
 mod crash;
 mod faults;
-mod figures;
 mod foreign;
 mod races;
 mod remote;

@@ -14,7 +14,7 @@ use cotenant_engine::pipeline::Steps;
 use cotenant_ledger::Query;
 use cotenant_model::{ChangeKind, Code, Durability, FactValue, WsPath};
 
-use crate::foreign::{Foreign, Kind};
+use crate::foreign::{Foreign, Kind, as_nobody};
 use crate::rig::*;
 
 /// Does something at one step, once.
@@ -363,4 +363,34 @@ impl Steps for Overtake {
         }
         Ok(())
     }
+}
+
+/// Who does not own a file gets no lease on it: its digest alone is checked, and the answer says so.
+#[test]
+fn without_a_lease_the_digest_is_checked_and_the_answer_says_so() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let rig = place.open();
+    fs::set_permissions(&rig.root, fs::Permissions::from_mode(0o777)).unwrap();
+    rig.write("theirs", b"old");
+    let Some(refusal) = as_nobody(|| rig.refused(vec![delete("theirs", b"other")])) else { return };
+    assert_code(&refusal, Code::FileChangedSinceRead);
+    // Its owner cannot be reproduced, which is found before anything is begun.
+    let refusal = as_nobody(|| rig.refused(vec![replace("theirs", b"old", b"new")])).unwrap();
+    assert_code(&refusal, Code::PermissionDenied);
+    assert!(refusal.message.contains("owner"), "{refusal}");
+    let landed = as_nobody(|| rig.commit(vec![delete("theirs", b"old")])).unwrap().unwrap();
+    assert!(
+        landed.grade_notes.iter().any(|note| note.contains("lease") && note.contains("theirs")),
+        "{landed:?}"
+    );
+    rig.settle();
+    assert_eq!(rig.blob(b"old").unwrap(), b"old");
+    rig.write("secret", b"secret");
+    fs::set_permissions(rig.root.join("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+    let refusal = as_nobody(|| rig.refused(vec![delete("secret", b"secret")])).unwrap();
+    assert_code(&refusal, Code::PermissionDenied);
+    fs::set_permissions(&rig.root, fs::Permissions::from_mode(0o755)).unwrap();
+    let refusal = as_nobody(|| rig.refused(vec![create("new", b"x")])).unwrap();
+    assert_code(&refusal, Code::PermissionDenied);
 }

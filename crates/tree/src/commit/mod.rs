@@ -8,6 +8,8 @@ mod inode;
 mod meta;
 mod spot;
 mod temp;
+#[cfg(test)]
+mod tests;
 mod writers;
 
 pub use disk::{Flush, flush};

@@ -1,0 +1,228 @@
+//! Each step on its own: what it promises about names, inodes, leases and attributes.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use cotenant_model::{ClassRules, Digest, Durability, RelPath, WsPath};
+
+use super::*;
+use crate::Tree;
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Scratch {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name =
+            format!("cotenant-tree-commit-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let dir = std::env::temp_dir().join(name);
+        fs::create_dir(&dir).unwrap();
+        Scratch(dir)
+    }
+
+    fn tree(&self) -> Tree {
+        Tree::open(&self.0, &[], ClassRules::default()).unwrap()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn at(path: &str) -> WsPath {
+    WsPath::root(RelPath::parse(path).unwrap())
+}
+
+fn root(tree: &Tree) -> Arc<Held> {
+    Arc::new(Held::open(tree, &at(".")).unwrap())
+}
+
+fn file(spot: &Spot) -> Inode {
+    match spot.look().unwrap() {
+        Look::File(inode) => inode,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_staged_file_has_no_name_until_it_is_linked() {
+    let scratch = Scratch::new();
+    let tree = scratch.tree();
+    let home = root(&tree);
+    let temp = Temp::stage(&home, b"content", Like::New(Some(0o640))).unwrap();
+    assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 0);
+    assert_eq!((temp.mode(), temp.inode().links()), (0o640, 0));
+    let name = fresh_name().unwrap();
+    assert!(name.starts_with(TEMP_PREFIX) && name.len() == TEMP_PREFIX.len() + 16);
+    let spot = Spot::new(home, name.as_bytes());
+    temp.link(&spot).unwrap();
+    assert_eq!(fs::read(scratch.path(&name)).unwrap(), b"content");
+    assert_eq!(spot.id().unwrap(), Some(temp.id()));
+    assert_eq!(temp.link(&spot).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    // Nobody holds it open for writing, so it can be fenced at once.
+    assert_eq!(file(&spot).grip().unwrap(), Grip::Lease);
+}
+
+#[test]
+fn a_look_names_what_stands_there_and_follows_nothing() {
+    let scratch = Scratch::new();
+    let tree = scratch.tree();
+    let home = root(&tree);
+    fs::write(scratch.path("file"), b"12345").unwrap();
+    fs::create_dir(scratch.path("dir")).unwrap();
+    symlink("file", scratch.path("link")).unwrap();
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(home.fd(), "fifo", fifo, rustix::fs::Mode::from_raw_mode(0o600), 0).unwrap();
+    let look = |name: &str| Spot::new(Arc::clone(&home), name.as_bytes()).look().unwrap();
+    assert!(matches!(look("none"), Look::Absent) && look("none").id().is_none());
+    assert!(matches!(look("dir"), Look::Directory(_)));
+    for name in ["link", "fifo"] {
+        let seen = look(name);
+        assert!(matches!(seen, Look::Other(_)) && seen.digest().unwrap().is_none(), "{name}");
+    }
+    assert_eq!(look("file").digest().unwrap(), Some(Digest::of(b"12345")));
+    let inode = file(&Spot::new(home, b"file"));
+    assert_eq!(inode.read_up_to(5).unwrap().as_deref(), Some(&b"12345"[..]));
+    assert_eq!(inode.read_up_to(4).unwrap(), None);
+    assert_eq!(inode.id().ino, fs::metadata(scratch.path("file")).unwrap().ino());
+}
+
+#[test]
+fn names_are_exchanged_and_never_replaced() {
+    let scratch = Scratch::new();
+    let tree = scratch.tree();
+    let home = root(&tree);
+    let spot = |name: &str| Spot::new(Arc::clone(&home), name.as_bytes());
+    fs::write(scratch.path("a"), b"a").unwrap();
+    fs::write(scratch.path("b"), b"b").unwrap();
+    exchange(&spot("a"), &spot("b")).unwrap();
+    assert_eq!(fs::read(scratch.path("a")).unwrap(), b"b");
+    assert_eq!(exchange(&spot("a"), &spot("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert_eq!(rename(&spot("a"), &spot("b")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    rename(&spot("a"), &spot("c")).unwrap();
+    assert_eq!(fs::read(scratch.path("c")).unwrap(), b"b");
+    spot("d").make_dir().unwrap();
+    let made = home.child(b"d", &at("d")).unwrap();
+    assert!(made.is_empty().unwrap());
+    fs::write(scratch.path("d/x"), b"").unwrap();
+    assert!(!made.is_empty().unwrap());
+    assert_eq!(spot("d").remove_dir().unwrap_err().kind(), io::ErrorKind::DirectoryNotEmpty);
+    spot("c").unlink().unwrap();
+    assert_eq!(spot("c").id().unwrap(), None);
+}
+
+#[test]
+fn a_held_directory_knows_when_it_is_elsewhere() {
+    let scratch = Scratch::new();
+    let tree = scratch.tree();
+    let step = |from: &str, to: &str| fs::rename(scratch.path(from), scratch.path(to)).unwrap();
+    fs::create_dir_all(scratch.path("a/b")).unwrap();
+    let held = Held::open(&tree, &at("a/b")).unwrap();
+    assert!(held.in_place(&tree).unwrap());
+    step("a", "elsewhere");
+    assert!(!held.in_place(&tree).unwrap());
+    // Another one of the same name, and a link to the right one, are not it.
+    fs::create_dir_all(scratch.path("a/b")).unwrap();
+    assert!(!held.in_place(&tree).unwrap());
+    fs::remove_dir_all(scratch.path("a")).unwrap();
+    symlink("elsewhere", scratch.path("a")).unwrap();
+    assert!(!held.in_place(&tree).unwrap());
+    assert!(Held::find(&tree, &at("a/b")).unwrap().is_none());
+    fs::remove_file(scratch.path("a")).unwrap();
+    step("elsewhere", "a");
+    assert!(held.in_place(&tree).unwrap());
+}
+
+#[test]
+fn a_lease_is_refused_to_a_written_file_and_tells_who_asks() {
+    prepare_process();
+    let scratch = Scratch::new();
+    let tree = scratch.tree();
+    let path = scratch.path("f");
+    fs::write(&path, b"x").unwrap();
+    let spot = Spot::new(root(&tree), b"f");
+    let writer = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    let inode = file(&spot);
+    assert_eq!(inode.grip().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    assert!(writers(inode.id()).contains(&std::process::id()));
+    drop(writer);
+    // A process that another test is just starting has a copy of every descriptor until it becomes another program.
+    let free = (0..100_000).map(|_| inode.grip()).find(Result::is_ok);
+    assert_eq!(free.unwrap().unwrap(), Grip::Lease);
+    assert!(inode.gripped());
+    // Reading is free; a writer that does not wait is turned away, and its asking is seen.
+    assert_eq!(fs::read(&path).unwrap(), b"x");
+    assert!(inode.gripped());
+    let asked = fs::OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(&path);
+    assert_eq!(asked.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    assert!(!inode.gripped());
+    inode.let_go();
+    fs::write(&path, b"y").unwrap();
+}
+
+#[test]
+fn a_stamp_changes_with_every_write() {
+    let scratch = Scratch::new();
+    let tree = scratch.tree();
+    fs::write(scratch.path("f"), b"x").unwrap();
+    let inode = file(&Spot::new(root(&tree), b"f"));
+    let before = inode.stamp().unwrap();
+    assert_eq!(inode.stamp().unwrap(), before);
+    fs::write(scratch.path("f"), b"yy").unwrap();
+    assert_ne!(inode.stamp().unwrap(), before);
+    assert_eq!(inode.digest().unwrap(), Digest::of(b"yy"), "the digest is of the bytes as they are now");
+}
+
+#[test]
+fn attributes_are_carried_over_and_read_back() {
+    let scratch = Scratch::new();
+    let tree = scratch.tree();
+    let home = root(&tree);
+    let path = scratch.path("f");
+    fs::write(&path, b"x").unwrap();
+    let set = |path: &Path, name: &str, value: &[u8]| {
+        rustix::fs::setxattr(path, name, value, rustix::fs::XattrFlags::empty()).unwrap();
+    };
+    set(&path, "user.one", b"1");
+    set(&path, "user.empty", b"");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o2751)).unwrap();
+    let attributes = Attributes::of(file(&Spot::new(Arc::clone(&home), b"f")).fd()).unwrap();
+    let temp = Temp::stage(&home, b"y", Like::File(&attributes)).unwrap();
+    assert_eq!(Attributes::of(temp.fd()).unwrap(), attributes);
+    // Once more, after they changed: what is gone goes, what is new comes.
+    rustix::fs::removexattr(&path, "user.empty").unwrap();
+    set(&path, "user.two", b"2");
+    let changed = Attributes::of(file(&Spot::new(home, b"f")).fd()).unwrap();
+    temp.give(&changed).unwrap();
+    assert_eq!(Attributes::of(temp.fd()).unwrap(), changed);
+    assert_ne!(changed, attributes);
+}
+
+#[test]
+fn every_way_of_flushing_takes_files_and_directories() {
+    let scratch = Scratch::new();
+    let tree = scratch.tree();
+    let home = root(&tree);
+    let temps: Vec<Temp> = (0..20).map(|_| Temp::stage(&home, b"x", Like::New(None)).unwrap()).collect();
+    for how in [Durability::Full, Durability::Batch, Durability::Fast] {
+        for count in [0, 1, 8, 9, 20] {
+            let fds: Vec<_> = temps.iter().take(count).map(|temp| temp.fd()).collect();
+            flush(&fds, Flush::Data, how).unwrap();
+        }
+        flush(&[home.fd()], Flush::Names, how).unwrap();
+    }
+    // A descriptor that cannot be synced is an error, not a shrug.
+    let pipe = rustix::pipe::pipe().unwrap().0;
+    assert!(flush(&[pipe.as_fd()], Flush::Data, Durability::Full).is_err());
+}
