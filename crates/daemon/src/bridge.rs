@@ -422,24 +422,24 @@ impl Keys {
 struct Lines<R> {
     input: R,
     cutter: Cutter,
+    chunk: Vec<u8>,
 }
 
 impl<R: Read> Lines<R> {
     fn new(input: R, max: usize, read: &[u8]) -> Lines<R> {
         let mut cutter = Cutter::new(max);
         cutter.push(read);
-        Lines { input, cutter }
+        Lines { input, cutter, chunk: vec![0; CHUNK] }
     }
 
     fn next(&mut self) -> Option<Line> {
-        let mut chunk = [0u8; CHUNK];
         loop {
             if let Some(line) = self.cutter.cut() {
                 return Some(line);
             }
-            match self.input.read(&mut chunk) {
+            match self.input.read(&mut self.chunk) {
                 Ok(0) => return None,
-                Ok(read) => self.cutter.push(&chunk[..read]),
+                Ok(read) => self.cutter.push(&self.chunk[..read]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return None,
             }

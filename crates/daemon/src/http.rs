@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cotenant_mcp::http::{Access, Doors, serve};
 use cotenant_model::{Code, Refusal, Settings};
@@ -14,6 +15,9 @@ use tokio::task::JoinHandle;
 
 /// Where it listens unless told otherwise: on a port that is free.
 const ANY_PORT: &str = "127.0.0.1:0";
+
+/// How long requests may take to their end once it closes.
+const FINISH: Duration = Duration::from_secs(52);
 
 /// The door of one daemon.
 pub(crate) struct Http {
@@ -77,17 +81,19 @@ impl Http {
     /// One keeper less; the last one closes it.
     pub(crate) async fn release(&self) {
         let mut open = self.open.lock().await;
-        if let Some(door) = open.as_mut() {
+        let last = open.as_mut().is_some_and(|door| {
             door.keepers -= 1;
-            if door.keepers == 0 {
-                shut(open.take()).await;
-            }
-        }
+            door.keepers == 0
+        });
+        let door = if last { open.take() } else { None };
+        drop(open);
+        shut(door).await;
     }
 
     /// Closes it, whoever keeps it, once the calls under way are answered.
     pub(crate) async fn close(&self) {
-        shut(self.open.lock().await.take()).await;
+        let door = self.open.lock().await.take();
+        shut(door).await;
     }
 
     /// Sessions of its tokens.
@@ -102,9 +108,11 @@ impl Http {
 }
 
 async fn shut(door: Option<Open>) {
-    if let Some(door) = door {
+    if let Some(mut door) = door {
         door.stop.send_replace(true);
-        // That it panicked changes nothing: it is over.
-        let _ = door.served.await;
+        // That it panicked changes nothing: it is over. A client that never finishes its request is cut off.
+        if tokio::time::timeout(FINISH, &mut door.served).await.is_err() {
+            door.served.abort();
+        }
     }
 }

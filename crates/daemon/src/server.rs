@@ -24,8 +24,9 @@ use crate::{Admin, Homes, Place, config, session, socket, trim};
 /// Threads for what is waited for; calls have threads of their own.
 const WORKERS: usize = 2;
 
-/// Calls that run at one time, over all sessions; further ones wait in their order.
-const CALLS: usize = 128;
+/// Threads for calls and requests at most; they exist only while there is something to do. A session has 16 calls
+/// under way at most, so that those who answer the questions that calls wait for get through.
+const CALLS: usize = 512;
 
 /// A thread for calls that has nothing to do ends after so long.
 const CALLS_LINGER: Duration = Duration::from_secs(5);

@@ -14,14 +14,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Place;
 use crate::hello::refusal_of;
+use crate::{Place, sys};
 
 /// How long a daemon may take to start: it recovers what a crash left, and waits for one of another build to finish.
 const START: Duration = Duration::from_secs(120);
 
 /// What is shown of the log of a daemon that died.
 const LOG_TAIL: u64 = 2000;
+
+/// A log that is longer is begun anew, in bytes.
+const LOG_MAX: u64 = 1024 * 1024;
 
 /// The command that is a daemon.
 #[derive(Clone, Debug)]
@@ -75,6 +78,11 @@ impl Starter {
 
     fn spawn(&self, place: &Place) -> io::Result<ChildStdout> {
         let log = OpenOptions::new().create(true).append(true).mode(0o600).open(place.log())?;
+        if log.metadata()?.len() > LOG_MAX {
+            log.set_len(0)?;
+        }
+        // A pipe that some caller of ours left open would never end while the daemon lives.
+        sys::inherit_nothing();
         let mut child = Command::new(&self.exe)
             .arg0("cotenant")
             .args(&self.args)

@@ -47,6 +47,15 @@ pub(crate) async fn ended(process: Option<Arc<OwnedFd>>) {
     std::future::pending().await
 }
 
+/// Lets no process that is started from now on inherit a descriptor but the standard ones. Kernels before 5.11 cannot;
+/// there, what was left open stays so.
+pub(crate) fn inherit_nothing() {
+    // SAFETY: numbers only; the flag changes what children get, and closes nothing here.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3 as libc::c_uint, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
+    }
+}
+
 /// Gives memory that is free inside the allocator back to the system.
 pub(crate) fn trim() {
     #[cfg(target_env = "gnu")]

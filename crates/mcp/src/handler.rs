@@ -49,8 +49,9 @@ impl Handler {
         }
     }
 
-    fn config(&self, session: SessionId) -> ServerConfig {
-        self.get_info().with_instructions(self.host.instructions(session))
+    fn config(&self, session: SessionId) -> Result<ServerConfig, ErrorData> {
+        let instructions = guarded(|| self.host.instructions(session))?;
+        Ok(self.get_info().with_instructions(instructions))
     }
 
     /// A call over a stream has its place since it was read. One over HTTP takes it here: requests that each come
@@ -93,13 +94,13 @@ impl ServerHandler for Handler {
         let mut client = request;
         client.protocol_version = version.clone();
         context.peer.set_peer_info(client);
-        Ok(self.config(session).with_protocol_version(version))
+        Ok(self.config(session)?.with_protocol_version(version))
     }
 
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         let session = self.session(&context)?;
         let versions = self.supported_protocol_versions().into_owned();
-        Ok(DiscoverResult::from_server_info(versions, self.config(session)))
+        Ok(DiscoverResult::from_server_info(versions, self.config(session)?))
     }
 
     async fn list_tools(
@@ -107,7 +108,8 @@ impl ServerHandler for Handler {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.host.tools(self.session(&context)?);
+        let session = self.session(&context)?;
+        let tools = guarded(|| self.host.tools(session))?;
         let tools = tools.iter().map(|tool| serde_json::from_value::<Tool>(tool.clone()));
         let tools = tools.collect::<Result<_, _>>();
         tools.map(ListToolsResult::with_all_items).map_err(|error| {
@@ -163,6 +165,12 @@ impl Handler {
             self.host.introduce(session, &client.client_info.name, Some(&roots));
         }
     }
+}
+
+/// What the host says, or the error that answers its fault: a handler that panics would never answer.
+fn guarded<T>(ask: impl FnOnce() -> T) -> Result<T, ErrorData> {
+    let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(ask));
+    asked.map_err(|_| ErrorData::internal_error("a fault of cotenant itself; its log has more", None))
 }
 
 /// The client's roots; `None` where it does not say.

@@ -2,8 +2,11 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,9 +15,11 @@ use cotenant_model::{Code, Refusal, SessionId};
 use cotenant_tools::host::{Answer, Call, Hello, Host, Ticket};
 use serde_json::{Map, Value, json};
 
+use crate::Ground;
 use crate::fake::Fake;
 
 const FOLDER: &str = "COTENANT_TEST_FOLDER";
+const SOCKET: &str = "COTENANT_TEST_SOCKET";
 const IDLE: &str = "COTENANT_TEST_IDLE_MS";
 
 /// What runs [`as_the_daemon`] in a process of its own; `--root DIR` behind it counts as a filter that fits nothing.
@@ -37,6 +42,57 @@ fn as_the_daemon() {
     let homes = Homes { state: folder.join("state"), runtime: folder.join("run") };
     let ended = cotenant_daemon::run(&folder.join("root"), &Options { idle, homes }, open);
     ended.map_err(|refusal| refusal.to_string()).unwrap();
+}
+
+/// No test of its own: another user who tries to be served, for the test below.
+#[test]
+fn as_another_user() {
+    let Some(socket) = std::env::var_os(SOCKET) else { return };
+    let mut stream = UnixStream::connect(socket).unwrap();
+    let greeting = json!({ "cotenant": 1, "build": "x", "any_build": true, "kind": "admin" });
+    // The connection may be gone before it is written.
+    let _ = writeln!(stream, "{greeting}").and_then(|()| stream.shutdown(std::net::Shutdown::Write));
+    let mut said = String::new();
+    let _ = stream.read_to_string(&mut said);
+    assert_eq!(said, "");
+}
+
+#[test]
+fn another_user_is_not_served() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIP: only root can become another user");
+        return;
+    }
+    let ground = Ground::new();
+    let admin = ground.admin();
+    let exe = ground.folder.join("other");
+    fs::copy(&ground.starter.exe, &exe).unwrap();
+    // What keeps others out is taken away, so that only the daemon's own look at them is left.
+    let folder = ground.place.socket.parent().unwrap();
+    for (path, mode) in [
+        (&ground.folder, 0o755),
+        (&ground.homes.runtime, 0o755),
+        (&folder.to_owned(), 0o755),
+        (&ground.place.socket, 0o666),
+        (&exe, 0o755),
+    ] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let as_user = |uid: u32| {
+        let mut other = Command::new(&exe);
+        other.args(["acting::as_another_user", "--exact"]).env(SOCKET, &ground.place.socket);
+        other
+            .current_dir("/")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .uid(uid)
+            .status()
+            .unwrap()
+            .success()
+    };
+    assert!(as_user(65534), "another user got an answer");
+    assert!(!as_user(0), "the user got none");
+    assert_eq!(ground.pid(), Some(admin.pid));
 }
 
 fn open(opening: Opening) -> Result<Opened, Refusal> {

@@ -37,6 +37,18 @@ fn it_is_started_by_the_first_and_found_by_the_next() {
 }
 
 #[test]
+fn it_holds_nothing_that_its_starter_had_open() {
+    let ground = Ground::new();
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    // As a caller does that passes a descriptor on by intent: without the flag that ends it at exec.
+    rustix::io::fcntl_setfd(&writer, rustix::io::FdFlags::empty()).unwrap();
+    let admin = ground.admin();
+    drop(writer);
+    assert_eq!(reader.read_to_end(&mut Vec::new()).unwrap(), 0);
+    assert_eq!(ground.pid(), Some(admin.pid));
+}
+
+#[test]
 fn of_many_starters_at_once_one_becomes_the_daemon() {
     let ground = Ground::new();
     let pids: Vec<u32> = std::thread::scope(|scope| {

@@ -19,6 +19,8 @@ pub(crate) struct State {
     pub(crate) most_running: usize,
     /// Calls of `gate` go on when this is set.
     pub(crate) gate_open: bool,
+    /// The list of tools and the instructions are faults.
+    pub(crate) faulty: bool,
 }
 
 #[derive(Default)]
@@ -48,6 +50,12 @@ impl Fake {
 
     pub(crate) fn open_gate(&self) {
         self.with(|state| state.gate_open = true);
+    }
+
+    fn fault(&self) {
+        // Decided under the lock, done without it.
+        let faulty = self.with(|state| state.faulty);
+        assert!(!faulty, "a fault on purpose");
     }
 
     fn text(text: impl Into<String>) -> Answer {
@@ -98,11 +106,13 @@ impl Host for Fake {
     }
 
     fn tools(&self, _session: SessionId) -> Arc<Vec<Value>> {
+        self.fault();
         let text = r#"{"name":"echo","title":"Echo","description":"Says it again.","inputSchema":{"type":"object","properties":{"zeta":{"type":"string"},"alpha":{"type":"integer","minimum":1}},"required":["zeta"]},"annotations":{"readOnlyHint":true,"openWorldHint":false},"_meta":{"anthropic/maxResultSizeChars":500000}}"#;
         Arc::new(vec![serde_json::from_str(text).unwrap()])
     }
 
     fn instructions(&self, session: SessionId) -> String {
+        self.fault();
         format!("instructions for {session}")
     }
 

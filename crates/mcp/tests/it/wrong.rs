@@ -162,3 +162,19 @@ fn a_fault_in_the_host_is_a_tool_error_and_the_server_lives() {
         assert_eq!(text(&client.ask(call(2, "echo", json!({ "text": "on" }))).await), "on");
     });
 }
+
+#[test]
+fn a_fault_in_the_list_is_an_error_and_not_a_silence() {
+    run(async {
+        let host = Fake::new();
+        let mut client = Client::new(&host);
+        host.with(|state| state.faulty = true);
+        for id in 0..20 {
+            let answer = client.ask(json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" })).await;
+            assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(id), &json!(-32603)));
+        }
+        assert_eq!(client.initialize("2025-06-18").await["error"]["code"], -32603);
+        host.with(|state| state.faulty = false);
+        assert_eq!(client.initialize("2025-06-18").await["result"]["protocolVersion"], "2025-06-18");
+    });
+}
