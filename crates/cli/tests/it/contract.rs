@@ -220,10 +220,10 @@ fn http_and_stdio_give_the_same_answers() {
     let mut client = scratch.mcp().start();
     let arguments = json!({"path": "f.txt"});
     assert_eq!(over_http(2, "read_file", arguments.clone()).text, client.call("read_file", arguments).text);
-    let edit = json!({"path": "f.txt", "old_text": "one", "new_text": "1"});
-    over_http(3, "edit_file", edit).ok();
     let absent = json!({"path": "absent"});
-    assert_eq!(over_http(4, "read_file", absent.clone()).text, client.call("read_file", absent).text);
+    assert_eq!(over_http(3, "read_file", absent.clone()).text, client.call("read_file", absent).text);
+    let edit = json!({"path": "f.txt", "old_text": "one", "new_text": "1"});
+    over_http(4, "edit_file", edit).ok();
     assert_eq!(scratch.text("f.txt"), "1\ntwo\n");
     // Another agent's change is told before it is edited over.
     client.edit("f.txt", "one", "uno").refused_as(&["FILE_CHANGED_SINCE_READ", "TEXT_NOT_FOUND"]);
@@ -240,7 +240,7 @@ fn every_tool_is_a_command_too() {
     let refused = scratch.run(&["read-file", "absent"]);
     assert_eq!(refused.code, 1, "{refused:?}");
     assert!((refused.stdout.clone() + &refused.stderr).contains("NOT_FOUND"), "{refused:?}");
-    assert_eq!(scratch.run(&["read-file", "--nonsense"]).code, 2);
+    assert_eq!(scratch.run(&["read-file", "a.txt", "--nonsense"]).code, 2);
     for (tool, _) in BUILT {
         let help = scratch.cotenant(&[&tool.replace('_', "-"), "--help"]).output().unwrap();
         assert!(help.status.success(), "{tool}: {help:?}");

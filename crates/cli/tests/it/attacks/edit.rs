@@ -79,7 +79,7 @@ fn e140_to_e144_what_does_not_fit_exactly_once_is_refused() {
 fn e146_escapes_reach_no_terminal() {
     let Some(attack) = Attack::open("E146") else { return };
     let mut agent = attack.mcp().profile("careful").start();
-    agent.read("esc.txt").never_says("\u{1b}");
+    agent.read("esc.txt");
     let asked = agent.edit("esc.txt", "x", "y\u{1b}]0;evil\u{7}");
     asked.refused("APPROVAL_PENDING");
     for command in [&["pending"][..], &["pending", "--json"], &["review"]] {

@@ -98,7 +98,8 @@ fn r128_serial_an_edit_never_escapes() {
     });
     assert_eq!(snapshot(&attack.out()), outside, "something was changed outside");
     assert!(edited > 0, "no edit got through: nothing was tried");
-    attack.sh("! find . -name '.cotenant-*' | grep -q .");
+    attack.run(&["stop"]).ok();
+    attack.sh("! find . -name '.cotenant-*' | grep .");
 }
 
 #[test]
@@ -131,4 +132,27 @@ fn r131_a_renamed_root_is_followed() {
     assert!(!attack.root().exists(), "the old place was made again");
     std::fs::rename(&moved, attack.root()).unwrap();
     agent.read("src/a.txt");
+}
+
+/// Not an entry of its own: a root that is removed and made again is another directory, and is served as such.
+#[test]
+fn a_root_that_was_made_again_is_served_anew() {
+    let scratch = crate::support::scratch();
+    scratch.put("old.txt", "old\n");
+    let mut before = scratch.mcp().start();
+    before.read("old.txt");
+    std::fs::remove_dir_all(scratch.root()).unwrap();
+    std::fs::create_dir(scratch.root()).unwrap();
+    scratch.put("new.txt", "one\ntwo\n");
+    let mut after = scratch.mcp().start();
+    after.read("new.txt").says("1|one");
+    after.call("read_file", json!({"path": "old.txt"})).refused("NOT_FOUND");
+    after.edit("new.txt", "one", "1").ok();
+    after.write("more.txt", "x\n").ok();
+    assert_eq!(
+        (scratch.text("new.txt"), scratch.text("more.txt")),
+        ("1\ntwo\n".to_owned(), "x\n".to_owned())
+    );
+    // What the earlier session had read is void.
+    before.edit("new.txt", "two", "2").refused_as(&["EDIT_REQUIRES_PRIOR_READ", "SESSION_ENDED"]);
 }

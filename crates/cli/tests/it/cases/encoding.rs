@@ -88,7 +88,9 @@ fn c014(case: &Case) {
     agent.edit("e.html", "&lt;", "&gt;").ok();
 }
 
+/// A new file gets a final newline unless `.editorconfig` says otherwise, as here: the case counts the bytes.
 fn c016(case: &Case) {
+    case.put(".editorconfig", "root = true\n[*]\ninsert_final_newline = false\n");
     let content = "\u{5f20}".repeat(3000);
     let mut agent = case.agent();
     let arguments = json!({"path": "han.txt", "content": content});

@@ -130,8 +130,9 @@ fn c066(case: &Case) {
         let first = case.bytes("big.txt")[0];
         assert_eq!(first, if reply.code().is_none() { b'b' } else { b'a' }, "run {run}: {}", reply.text);
         landed += u64::from(reply.code().is_none());
-        case.sh("! ls -A | grep -q '^[.]cotenant-'");
     }
     let history = agent.call("history", json!({"path": "big.txt"}));
     assert!(history.number("changes") >= landed, "{}", history.text);
+    case.run(&["stop"]).ok();
+    case.sh("! ls -A | grep '^[.]cotenant-'");
 }
