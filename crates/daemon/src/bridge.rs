@@ -40,7 +40,8 @@ pub const IDEMPOTENCY: &str = "cotenant/idempotency";
 /// The id of the greeting that the bridge repeats to a new daemon, and whose answer the client already has.
 const GREETING: &str = "\"cotenant-bridge\"";
 
-const STACK: usize = 128 * 1024;
+/// Enough for a greeting of any depth that is JSON to us; only what is used costs memory.
+const STACK: usize = 512 * 1024;
 
 /// Why a bridge ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -243,6 +243,23 @@ fn wrong_and_over_long_lines_are_answered_through_the_bridge() {
 }
 
 #[test]
+fn a_greeting_of_any_depth_is_repeated_or_left_out() {
+    let ground = Ground::new();
+    let pauses = ground.pauses();
+    let mut bridge = ground.bridge();
+    let deep = format!("{}1{}", "[".repeat(120), "]".repeat(120));
+    bridge.raw(format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{{\"experimental\":{{\"x\":{{\"y\":{deep}}}}}}},\"clientInfo\":{{\"name\":\"deep\",\"version\":\"1\"}}}}}}\n"
+    ));
+    assert!(bridge.answer().get("result").is_some());
+    bridge.send(call(1, "pause", json!({})));
+    let (first, _held) = paused(&pauses);
+    ground.no_more_pauses();
+    kill(first);
+    assert_eq!(text(&bridge.answer()), "went on");
+}
+
+#[test]
 fn characters_that_are_split_between_writes_stay_whole() {
     // C016
     let ground = Ground::new();

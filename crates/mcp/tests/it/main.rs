@@ -29,7 +29,8 @@ pub(crate) struct Client {
 
 /// Runs a test on a runtime as the daemon has it.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).thread_stack_size(1024 * 1024).enable_all().build().unwrap();
     let out = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), test).await.unwrap() });
     runtime.shutdown_timeout(Duration::from_secs(5));
     out

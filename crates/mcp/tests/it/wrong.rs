@@ -178,3 +178,25 @@ fn a_fault_in_the_list_is_an_error_and_not_a_silence() {
         assert_eq!(client.initialize("2025-06-18").await["result"]["protocolVersion"], "2025-06-18");
     });
 }
+
+#[test]
+fn depth_is_bounded_and_costs_no_stack() {
+    run(async {
+        let mut client = Client::new(&Fake::new());
+        let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+        let line = |method: &str, depth: usize| {
+            format!(
+                "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{{\"name\":\"echo\",\"arguments\":{{\"text\":\"deep\",\"x\":{}}}}}}}\n",
+                nested(depth)
+            )
+        };
+        client.raw(line("tools/call", 100)).await;
+        assert_eq!(text(&client.answer().await), "deep");
+        for (method, code) in [("tools/call", -32602), ("tools/list", -32600), ("no/such", -32600)] {
+            for depth in [200, 100_000] {
+                let (got, id) = error(&mut client, line(method, depth).trim_end()).await;
+                assert_eq!((got, id), (code, json!(1)), "{method} {depth}");
+            }
+        }
+    });
+}
