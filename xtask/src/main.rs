@@ -1,6 +1,8 @@
-//! The project's chores: `cargo xtask tidy` keeps the house's rules, `cargo xtask ci` runs every check.
+//! The project's chores: `cargo xtask tidy` keeps the house's rules, `cargo xtask ci` runs every check,
+//! `cargo xtask bench` measures what is promised.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
 
+mod bench;
 mod ci;
 mod licences;
 mod packages;
@@ -15,6 +17,7 @@ type Failure = Box<dyn std::error::Error>;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
   ci [--long]   every check, in the order of their cost; --long adds what takes more than its share
+  bench [NAME…] the promised figures, each against a named peer; --list names them
   tidy          the house's rules alone
   licences      the licences of what is locked, against deny.toml";
 
@@ -24,6 +27,7 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["ci"] => ci::run(ci::Reach::Usual),
         ["ci", "--long"] => ci::run(ci::Reach::Long),
+        ["bench", rest @ ..] => bench::run(rest),
         ["tidy"] => tidy::run(),
         ["licences"] => licences::run(),
         _ => {
