@@ -106,9 +106,11 @@ impl Desk {
             self.observed(file, job.now())?;
         }
         record::flush(&self.ledger)?;
-        let watched = self.remove_names(&job, stored)?;
+        let (watched, gone) = self.remove_names(&job, stored)?;
         self.remove_dirs(&job)?;
-        record::swept(&self.ledger, job.change);
+        if gone {
+            record::swept(&self.ledger, job.change);
+        }
         Ok(Finished::Done(watched))
     }
 
@@ -205,16 +207,16 @@ impl Desk {
         Ok(())
     }
 
-    /// Unlinks the temporary names whose images are stored, and keeps the descriptors.
-    fn remove_names(&self, job: &Finish, stored: Vec<Kept>) -> Result<Vec<Watched>, Unfinished> {
-        let mut watched = Vec::new();
+    /// Unlinks the temporary names whose images are stored, and keeps the descriptors. Also says whether all are gone.
+    fn remove_names(&self, job: &Finish, stored: Vec<Kept>) -> Result<(Vec<Watched>, bool), Unfinished> {
+        let (mut watched, mut gone) = (Vec::new(), true);
         for kept in stored {
             let Kept::Stored { index, inode, digest } = kept else { continue };
             let Some(rest) = job.rests.get(index) else { continue };
             self.step("unlink", &rest.pair.at)?;
             // What an adoption renamed away, or another put there, is not ours to remove.
             if rest.pair.temp.id()? == Some(inode.id()) {
-                rest.pair.temp.unlink()?;
+                gone &= self.unlink(rest)?;
             }
             // Only a lease that nobody asked for proves that nothing was written before the stamp was taken.
             let stamp = inode.stamp()?;
@@ -229,7 +231,23 @@ impl Desk {
                 since: job.since,
             });
         }
-        Ok(watched)
+        Ok((watched, gone))
+    }
+
+    /// Removes a temporary name; false where the directory's permissions came to forbid it. The next start tries again.
+    fn unlink(&self, rest: &Rest) -> Result<bool, Unfinished> {
+        use io::ErrorKind as Kind;
+        match rest.pair.temp.unlink() {
+            Ok(()) => Ok(true),
+            Err(error) if matches!(error.kind(), Kind::PermissionDenied | Kind::ReadOnlyFilesystem) => {
+                self.question(
+                    &rest.pair,
+                    "its directory was made read-only, so a temporary name is left in it",
+                );
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Removes what is left of directories: made ones that did not land, removed ones that did.

@@ -175,6 +175,42 @@ fn a_full_disk_changes_nothing() {
     }
 }
 
+/// The disk of the ledger is full: nothing is written without a durable intent, and what was begun is ended.
+#[test]
+fn a_full_disk_of_the_ledger_loses_nothing() {
+    let Some(mount_on) = mount_dir() else {
+        in_namespace("faults::a_full_disk_of_the_ledger_loses_nothing");
+        return;
+    };
+    mount(&["-t", "tmpfs", "-o", "size=48m", "tmpfs"], &mount_on);
+    let (old, new) = (vec![b'o'; 200 << 10], vec![b'n'; 200 << 10]);
+    for step in ["stage", "intended", "exchange", "sync.names", "store.post", "store.pre", "unlink"] {
+        let tree = Scratch::new();
+        let state = mount_on.join("state");
+        let filler = mount_on.join("filler");
+        let steps = Arc::new(FillAt { step, filler: filler.clone(), filled: AtomicBool::new(false) });
+        let rig = Rig::watched(tree.path(), &state, Durability::Full, steps).unwrap();
+        rig.write("f", &old);
+        let landed = rig.commit(vec![replace("f", &old, &new), create("g", b"g")]);
+        rig.pipeline.idle();
+        let is_new = rig.read("f").unwrap() == new;
+        assert_eq!((is_new, rig.read("g").is_some()), (landed.is_ok(), landed.is_ok()), "{step} {landed:?}");
+        if let Err(refusal) = &landed {
+            assert_code(refusal, Code::OutOfSpace);
+        }
+        // No durable intent, no write.
+        assert_code(&rig.refused(vec![create("h", b"h")]), Code::OutOfSpace);
+        assert_eq!(rig.read("h"), None);
+        fs::remove_file(&filler).unwrap();
+        rig.commit(vec![create("h", b"h")]).unwrap_or_else(|refusal| panic!("{step}: {refusal}"));
+        rig.settle();
+        assert!(rig.has(&old), "{step}");
+        assert_eq!(is_new, rig.blob(&new).is_some(), "{step}");
+        drop(rig);
+        fs::remove_dir_all(&state).unwrap();
+    }
+}
+
 /// A file that is a mount point, and one that is immutable, have a refusal of their own.
 #[test]
 fn what_cannot_be_swapped_says_why() {

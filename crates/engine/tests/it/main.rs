@@ -16,3 +16,4 @@ mod foreign;
 mod races;
 mod remote;
 mod rig;
+mod table;
