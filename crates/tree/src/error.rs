@@ -1,44 +1,10 @@
-//! What can be wrong with a path or a folder, and how it is said to a client.
-
-use std::path::PathBuf;
+//! What can be wrong with a path, and how it is said to a client.
 
 use cotenant_model::{Code, PathError, Refusal};
 use rustix::io::Errno;
 
-/// Why a folder is not served.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The root is one of those that are never served.
-    #[error("{} is not served: {why}", path.display())]
-    NotServed {
-        /// The path, as given or resolved.
-        path: PathBuf,
-        /// Why.
-        why: String,
-    },
-    /// A further folder lies in another folder, or around one: its files would have two names.
-    #[error("{} and {} overlap; a file may belong to one allowed folder only", path.display(), other.display())]
-    Overlap {
-        /// The folder.
-        path: PathBuf,
-        /// The folder it overlaps with.
-        other: PathBuf,
-    },
-    /// A further folder has no name, or one that is taken.
-    #[error("the folder name {name:?} is empty or taken")]
-    Name {
-        /// The name.
-        name: String,
-    },
-    /// The system refused.
-    #[error("{} cannot be opened as a directory: {errno}", path.display())]
-    Io {
-        /// The path as given.
-        path: PathBuf,
-        /// What the system said.
-        errno: Errno,
-    },
-}
+/// Characters of a path that a refusal shows.
+const BRIEF: usize = 250;
 
 /// What stands where a file was wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,16 +119,17 @@ impl TreeError {
 
     /// The answer to a client. `shown` is the path as the client is told it; near paths are the caller's to add.
     pub fn refusal(&self, shown: &str) -> Refusal {
-        let new = |code, message: String| Refusal::new(code, message).fact("path", shown);
+        let shown = &brief(shown);
+        let new = |code, message: String| Refusal::new(code, message).fact("path", shown.as_str());
         match self {
             TreeError::Outside { why, real } => {
                 let refusal =
                     new(Code::PathOutside, format!("{shown} leads out of the allowed folders: {why}."));
                 match real {
-                    Some(real) => {
+                    Some(real) if is_brief(real) => {
                         refusal.fact("real", real.as_str()).next(format!("the same call with path {real}"))
                     }
-                    None => refusal.next("use a path inside the allowed folders; whoami lists them"),
+                    _ => refusal.next("use a path inside the allowed folders; whoami lists them"),
                 }
             }
             TreeError::Protected { rule } => new(
@@ -176,18 +143,22 @@ impl TreeError {
             TreeError::NotFound => new(Code::NotFound, format!("There is no {shown}."))
                 .next("list_directory or search_files finds what is there"),
             TreeError::NotAFile { what } => not_a_file(*what, new),
-            TreeError::NotADirectory { at } => new(Code::NotADirectory, format!("{at} is not a directory."))
-                .fact("at", at.as_str())
-                .next(format!("drop what follows {at}, or choose a directory")),
+            TreeError::NotADirectory { at } => {
+                let at = brief(at);
+                new(Code::NotADirectory, format!("{at} is not a directory."))
+                    .next(format!("drop what follows {at}, or choose a directory"))
+                    .fact("at", at)
+            }
             TreeError::NameTooLong => path_refusal(&PathError::NameTooLong, shown),
-            TreeError::CrossDevice { mount } => new(
-                Code::PathOutside,
-                format!(
-                    "{mount} is a mount point: what is mounted there does not belong to the allowed folder."
-                ),
-            )
-            .fact("mount", mount.as_str())
-            .next("ask the human to allow it as a further folder"),
+            TreeError::CrossDevice { mount } => {
+                let mount = brief(mount);
+                new(
+                    Code::PathOutside,
+                    format!("{mount} is a mount point: it does not belong to the allowed folder."),
+                )
+                .fact("mount", mount)
+                .next("ask the human to allow it as a further folder")
+            }
             TreeError::Permission => {
                 new(Code::PermissionDenied, format!("The system denies access to {shown}."))
                     .next("ask the human to change its permissions")
@@ -222,12 +193,23 @@ pub fn path_refusal(error: &PathError, given: &str) -> Refusal {
         PathError::Empty => Code::BadInput,
         _ => Code::PathOutside,
     };
-    let shown: String = given.chars().take(200).collect();
-    let refusal = Refusal::new(code, format!("{error}.")).fact("path", shown);
+    let refusal = Refusal::new(code, format!("{error}.")).fact("path", brief(given));
     match error {
-        PathError::DotDot { cleaned: Some(cleaned) } => {
+        PathError::DotDot { cleaned: Some(cleaned) } if is_brief(cleaned) => {
             refusal.fact("cleaned", cleaned.as_str()).next(format!("the same call with path {cleaned}"))
         }
         _ => refusal.next("use a path relative to the root; whoami lists the allowed folders"),
+    }
+}
+
+fn is_brief(path: &str) -> bool {
+    path.chars().nth(BRIEF).is_none()
+}
+
+/// A path of any length as it fits into a refusal, which is short: its beginning, at the most.
+fn brief(path: &str) -> String {
+    match path.char_indices().nth(BRIEF) {
+        None => path.to_owned(),
+        Some((end, _)) => format!("{}…", &path[..end]),
     }
 }

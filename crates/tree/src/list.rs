@@ -57,7 +57,7 @@ impl Tree {
     pub fn list(&self, place: &Place, options: &ListOptions) -> Result<Listing, TreeError> {
         let start = directory(self, place)?;
         let (depth, include_ignored) = (options.depth, options.include_ignored);
-        let walked = self.walk(start, walk::Options { depth, include_ignored, enough: None });
+        let walked = self.walk(start, walk::Options { depth, include_ignored, ..walk::Options::default() });
         let mut listing = Listing { omitted: walked.left_out.named(), ..Listing::default() };
         walked.for_each(|path, kind| {
             listing.total += 1;

@@ -64,7 +64,8 @@ impl Tree {
         if self.rules.classify(&dir.path).class == PathClass::Protected {
             return;
         }
-        let walked = self.walk(dir, walk::Options { depth: Some(1), include_ignored: true, enough: None });
+        let walked = self
+            .walk(dir, walk::Options { depth: Some(1), include_ignored: true, ..walk::Options::default() });
         let mut left = LOOKED_AT;
         walked.for_each(|path, _| {
             if left > 0 {

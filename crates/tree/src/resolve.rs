@@ -58,8 +58,9 @@ impl Tree {
         let root = self.root_dir(asked.folder).ok_or(TreeError::NotFound)?;
         let mut real = asked.path.clone();
         for _ in 0..MAX_TRIES {
-            match self.look(root, asked.folder, &real, last)? {
-                Look::Link => real = self.without_links(root, asked, last)?,
+            match self.look(&root, asked.folder, &real, last)? {
+                // Where it changes under the walk, the last known path shows what to do next.
+                Look::Link => real = self.without_links(&root, asked, last)?.unwrap_or(real),
                 Look::Found { parent, kind } => return self.place(path, real, class, parent, kind),
             }
         }
@@ -160,8 +161,14 @@ impl Tree {
         }
     }
 
-    /// The path that `asked` comes to when every link in it is replaced by what it says, beneath the folder all along.
-    fn without_links(&self, root: &Arc<Dir>, asked: &WsPath, last: Last) -> Result<RelPath, TreeError> {
+    /// The path that `asked` comes to when every link in it is replaced by what it says, beneath the folder all along;
+    /// `None` where a name became something else between two looks at it.
+    fn without_links(
+        &self,
+        root: &Arc<Dir>,
+        asked: &WsPath,
+        last: Last,
+    ) -> Result<Option<RelPath>, TreeError> {
         let mut trail = Trail { held: Vec::new(), names: Vec::new() };
         // What is still to be walked, the next name at the end.
         let mut todo: Vec<Vec<u8>> = asked.path.components().rev().map(<[u8]>::to_vec).collect();
@@ -177,7 +184,7 @@ impl Tree {
             let dir = trail.held.last().map_or(root.fd(), |fd| fd.as_fd());
             let flavour = match sys::stat_leaf(dir, &name) {
                 Ok(meta) => meta.flavour,
-                Err(Errno::NOENT) => return trail.absent(name, &todo),
+                Err(Errno::NOENT) => return trail.absent(name, &todo).map(Some),
                 Err(errno) => return Err(TreeError::of(errno, "looking up")),
             };
             if flavour == Flavour::Link && !(todo.is_empty() && last == Last::Keep) {
@@ -187,8 +194,7 @@ impl Tree {
                 }
                 match sys::read_link(dir, &name) {
                     Ok(target) => self.follow(&name, &target, &mut todo)?,
-                    // No link any more: look at it again.
-                    Err(_) => todo.push(name),
+                    Err(_) => return Ok(None),
                 }
             } else if todo.is_empty() {
                 trail.names.push(name);
@@ -197,11 +203,13 @@ impl Tree {
                 trail.names.push(name);
                 match opened {
                     Ok(fd) => trail.held.push(fd),
+                    // A link by now.
+                    Err(Errno::LOOP) => return Ok(None),
                     Err(errno) => return Err(self.step_error(errno, asked.folder, &trail.path()?)),
                 }
             }
         }
-        trail.path()
+        trail.path().map(Some)
     }
 
     /// Puts what the link `name` says in front of what is still to be walked.

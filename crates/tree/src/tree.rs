@@ -1,19 +1,54 @@
 //! The allowed folders of a workspace, held by descriptors.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use cotenant_model::{Access, ClassRules, FolderId, FolderSpec, Folders};
+use rustix::io::Errno;
 
 use crate::attributes::AttributeCache;
 use crate::dir::Dir;
-use crate::error::OpenError;
 use crate::sys;
 
 /// Roots that are not served themselves; what lies below them may be.
 const NOT_ITSELF: &[&str] = &["/", "/root", "/home", "/var", "/run", "/tmp"];
 /// Directories of the system: neither they nor anything below them is served. A final `*` stands for any rest.
 const NOT_BELOW: &[&str] = &["etc", "proc", "sys", "dev", "boot", "bin", "sbin", "lib*", "usr"];
+
+/// Why a folder is not served.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The root is one of those that are never served.
+    #[error("{} is not served: {why}", path.display())]
+    NotServed {
+        /// The path, as given or resolved.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A further folder lies in another folder, or around one: its files would have two names.
+    #[error("{} and {} overlap; a file may belong to one allowed folder only", path.display(), other.display())]
+    Overlap {
+        /// The folder.
+        path: PathBuf,
+        /// The folder it overlaps with.
+        other: PathBuf,
+    },
+    /// A further folder has no name, or one that is taken.
+    #[error("the folder name {name:?} is empty or taken")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// The system refused.
+    #[error("{} cannot be opened as a directory: {errno}", path.display())]
+    Io {
+        /// The path as given.
+        path: PathBuf,
+        /// What the system said.
+        errno: Errno,
+    },
+}
 
 /// The allowed folders. Shared by all threads; everything it does works on held directories.
 #[derive(Debug)]
@@ -26,7 +61,8 @@ pub struct Tree {
 
 #[derive(Debug)]
 struct Held {
-    dir: Arc<Dir>,
+    /// Another one once a removed root was opened anew.
+    dir: RwLock<Arc<Dir>>,
     host: PathBuf,
     access: Access,
 }
@@ -66,7 +102,7 @@ impl Tree {
 
     fn add(&mut self, name: &str, given: &Path, access: Access) -> Result<(), OpenError> {
         let failed = |errno| OpenError::Io { path: given.to_owned(), errno };
-        let absolute = std::path::absolute(given).map_err(|_| failed(rustix::io::Errno::NOENT))?;
+        let absolute = std::path::absolute(given).map_err(|_| failed(Errno::NOENT))?;
         let fd = sys::open_root(&absolute).map_err(failed)?;
         let host = sys::path_of(&fd).map_err(failed)?;
         for path in [&absolute, &host] {
@@ -85,7 +121,7 @@ impl Tree {
             known.push(bytes(&absolute));
         }
         self.folders.add(name, known);
-        self.held.push(Held { dir, host, access });
+        self.held.push(Held { dir: RwLock::new(dir), host, access });
         Ok(())
     }
 
@@ -105,21 +141,39 @@ impl Tree {
     }
 
     /// The folder's directory.
-    pub fn root_dir(&self, folder: FolderId) -> Option<&Arc<Dir>> {
-        self.held.get(usize::from(folder.0)).map(|held| &held.dir)
+    pub fn root_dir(&self, folder: FolderId) -> Option<Arc<Dir>> {
+        let held = self.held.get(usize::from(folder.0))?;
+        Some(Arc::clone(&held.dir.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Opens the served root anew by its path, after [`RootState::Removed`]: the path names another directory now.
+    /// Whatever was known of files below the old one is void.
+    pub fn reopen_root(&self) -> Result<(), OpenError> {
+        let Some(root) = self.held.first() else { return Ok(()) };
+        let failed = |errno| OpenError::Io { path: root.host.clone(), errno };
+        let fd = sys::open_root(&root.host).map_err(failed)?;
+        let now = sys::path_of(&fd).map_err(failed)?;
+        if let Some(why) = not_served(&now) {
+            return Err(OpenError::NotServed { path: now, why });
+        }
+        let dir = Arc::new(Dir::new(fd).map_err(failed)?);
+        *root.dir.write().unwrap_or_else(PoisonError::into_inner) = dir;
+        Ok(())
     }
 
     /// Whether the served root's path still names the directory that is held. Two or three system calls.
     pub fn root_state(&self) -> RootState {
-        let Some(root) = self.held.first() else { return RootState::Removed };
+        let (Some(root), Some(dir)) = (self.held.first(), self.root_dir(FolderId::ROOT)) else {
+            return RootState::Removed;
+        };
         match sys::ident_of_path(&root.host) {
-            Some(named) if named == root.dir.ident() => return RootState::Same,
+            Some(named) if named == dir.ident() => return RootState::Same,
             Some(_) => return RootState::Removed,
             None => {}
         }
-        match sys::stat_beneath(root.dir.fd()) {
+        match sys::stat_beneath(dir.fd()) {
             Ok(meta) if meta.stat.nlink > 0 => {
-                sys::path_of(root.dir.fd()).map_or(RootState::Removed, |now| RootState::Renamed { now })
+                sys::path_of(dir.fd()).map_or(RootState::Removed, |now| RootState::Renamed { now })
             }
             _ => RootState::Removed,
         }

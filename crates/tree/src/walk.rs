@@ -33,6 +33,8 @@ pub(crate) struct Options {
     /// How deep; 1 is the directory's own entries, `None` is unlimited.
     pub(crate) depth: Option<usize>,
     pub(crate) include_ignored: bool,
+    /// Also the temporary files of commits, which nobody else is to see.
+    pub(crate) temporaries: bool,
     /// After so many entries no further directory is entered; `None` is unlimited.
     pub(crate) enough: Option<usize>,
 }
@@ -289,7 +291,7 @@ impl Shared<'_> {
         let above = path.len();
         found.retain(|entry| {
             if is_temporary(&entry.name) {
-                return false;
+                return self.options.temporaries;
             }
             if self.tree.rules.protects(&task.path, &entry.name) {
                 left_out.protected += 1;
@@ -356,7 +358,7 @@ fn order(a: &Found, b: &Found) -> Ordering {
 }
 
 /// Whether `name` is that of a temporary file of a commit: `.cotenant-` and 16 hex digits (R6).
-fn is_temporary(name: &[u8]) -> bool {
+pub(crate) fn is_temporary(name: &[u8]) -> bool {
     name.strip_prefix(b".cotenant-")
         .is_some_and(|rest| rest.len() == 16 && rest.iter().all(u8::is_ascii_hexdigit))
 }

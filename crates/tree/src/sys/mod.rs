@@ -5,5 +5,5 @@ pub(crate) mod swap;
 
 pub(crate) use open::{
     Flavour, ident_of_path, open_beneath, open_dir, open_file, open_root, path_of, read_link,
-    stat_beneath, stat_dir, stat_leaf,
+    reopen_for_reading, stat_beneath, stat_dir, stat_leaf,
 };

@@ -139,6 +139,13 @@ pub(crate) fn path_of(fd: impl AsFd) -> Result<std::path::PathBuf, Errno> {
     Ok(std::ffi::OsString::from_vec(path).into())
 }
 
+/// The same file once more, for reading only.
+pub(crate) fn reopen_for_reading(fd: impl AsFd) -> Result<OwnedFd, Errno> {
+    use std::os::fd::AsRawFd;
+    let link = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
+    rustix::fs::open(link, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+}
+
 /// The identity of the directory that a host path names now.
 pub(crate) fn ident_of_path(path: &std::path::Path) -> Option<Ident> {
     stat_dir(open_root(path).ok()?.as_fd()).ok()

@@ -186,6 +186,20 @@ fn over_long_names_and_paths_are_refused_also_through_links() {
 }
 
 #[test]
+fn a_refusal_stays_short_however_long_the_path() {
+    let ws = ws("touch f; ln -s \"$W/x\" l");
+    for path in [
+        format!("l/{}", "y/".repeat(900)),
+        format!("f/{}", "ä/".repeat(1300)),
+        "n".repeat(9000),
+        format!("{}/..", "x/".repeat(800)),
+    ] {
+        let text = ws.refusal(&path).to_string();
+        assert!(text.len() <= 1200 && !text.contains("\nnext: \n"), "{}", text.len());
+    }
+}
+
+#[test]
 fn the_class_is_the_stricter_of_asked_and_resolved() {
     let ws = ws(
         "mkdir -p .github/workflows .git/hooks src; echo X=1 > .env; ln -s .env config.txt; ln -s .git/hooks h; \
