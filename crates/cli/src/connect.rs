@@ -17,7 +17,7 @@ use crate::out;
 const IDLE: Duration = Duration::from_secs(600);
 
 /// The sub-commands.
-pub(crate) fn commands() -> [Command; 2] {
+pub(crate) fn commands() -> [Command; 3] {
     let text = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help)
     };
@@ -44,6 +44,9 @@ pub(crate) fn commands() -> [Command; 2] {
                     .help("Add structuredContent, for programs"),
             ),
         Command::new("daemon").about("Run the daemon in the foreground").hide(true),
+        Command::new("doctor")
+            .about("What this machine can enforce, grade by grade")
+            .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print as JSON")),
     ]
 }
 
@@ -100,6 +103,22 @@ pub(crate) fn daemon(root: &Path) -> Exit {
         Ok(()) => Exit::Done,
         Err(refusal) => out::refusal(&refusal, false),
     }
+}
+
+/// `doctor`: exit status 3 where cotenant's own tools (G4) cannot keep their whole promise here.
+pub(crate) fn doctor(root: &Path, matches: &ArgMatches) -> Exit {
+    let as_json = matches.get_flag("json");
+    let report = Homes::of_user().and_then(|homes| cotenant_daemon::doctor::report(root, &homes));
+    let report = match report {
+        Ok(report) => report,
+        Err(refusal) => return out::refusal(&refusal, as_json),
+    };
+    if as_json {
+        out::json(&report);
+    } else {
+        out::line(&out::safe(&lines(&report)));
+    }
+    if report["grades"]["G4"] == Value::Bool(true) { Exit::Done } else { Exit::NotAvailable }
 }
 
 /// The daemon that runs, if one does.

@@ -73,6 +73,7 @@ fn run(matches: &ArgMatches) -> Exit {
         "mcp" => return connect::mcp(&root, own),
         "daemon" => return connect::daemon(&root),
         "serve" => return serve::run(&root),
+        "doctor" => return connect::doctor(&root, own),
         "stop" => return connect::stop(&root),
         "status" => return connect::status(&root, own),
         "config" => return reports::config_check(&root, own),

@@ -61,7 +61,7 @@ fn greeting(http: &Value, status: &Value) -> String {
          \n\
          Claude Code   claude mcp add cotenant -- {exe} mcp --root {root}\n\
          Codex         codex mcp add cotenant -- {exe} mcp --root {root}\n\
-         Gemini CLI    gemini mcp add cotenant {exe} mcp --root {root}\n\
+         Gemini CLI    gemini mcp add cotenant {exe} mcp -- --root {root}\n\
          any other     command {exe}, arguments mcp --root {root}\n\
          over HTTP     {url}  {bearer}\n\
          \n\

@@ -19,6 +19,9 @@ const ANY_PORT: &str = "127.0.0.1:0";
 /// How long requests may take to their end once it closes.
 const FINISH: Duration = Duration::from_secs(52);
 
+/// The agent of a token that was made for an opening.
+const AGENT: &str = "http";
+
 /// The door of one daemon.
 pub(crate) struct Http {
     access: Access,
@@ -28,6 +31,8 @@ pub(crate) struct Http {
 
 struct Open {
     address: SocketAddr,
+    /// The token made for this opening, where the settings have none.
+    token: Option<String>,
     keepers: usize,
     doors: Arc<Doors>,
     stop: watch::Sender<bool>,
@@ -59,16 +64,21 @@ impl Http {
         };
         let url = format!("http://{}/mcp", door.address);
         *open = Some(Open { keepers: door.keepers + 1, ..door });
-        Ok(json!({ "url": url, "tokens": self.access.tokens.len() }))
+        let token = open.as_ref().and_then(|door| door.token.clone());
+        Ok(json!({ "url": url, "tokens": self.access.tokens.len(), "token": token }))
     }
 
     async fn listen(&self, host: &Arc<dyn Host>) -> io::Result<Open> {
         let listener = TcpListener::bind(self.listen.as_deref().unwrap_or(ANY_PORT)).await?;
         let address = listener.local_addr()?;
+        let mut access = self.access.clone();
+        // Without tokens in the settings nobody could come in: one is made, for as long as the door is open.
+        let token = if access.tokens.is_empty() { Some(random_token()?) } else { None };
+        access.tokens.extend(token.iter().map(|token| (token.clone(), AGENT.to_owned())));
         let stop = watch::Sender::new(false);
         let doors = Arc::new(Doors::new(Arc::clone(host)));
-        let served = tokio::spawn(serve(listener, Arc::clone(&doors), self.access.clone(), stop.subscribe()));
-        Ok(Open { address, keepers: 0, doors, stop, served })
+        let served = tokio::spawn(serve(listener, Arc::clone(&doors), access, stop.subscribe()));
+        Ok(Open { address, token, keepers: 0, doors, stop, served })
     }
 
     fn not_opened(&self, error: &io::Error) -> Refusal {
@@ -105,6 +115,13 @@ impl Http {
     pub(crate) async fn address(&self) -> Option<SocketAddr> {
         self.open.lock().await.as_ref().map(|door| door.address)
     }
+}
+
+/// 128 random bits as 32 hex digits.
+fn random_token() -> io::Result<String> {
+    let mut random = [0u8; 16];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 async fn shut(door: Option<Open>) {

@@ -9,6 +9,7 @@ mod client;
 pub mod clock;
 pub mod config;
 pub mod desk;
+pub mod doctor;
 mod hello;
 mod http;
 mod place;

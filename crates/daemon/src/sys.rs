@@ -71,3 +71,12 @@ pub(crate) fn parent_of(pid: u32) -> Option<u32> {
     // The name in parentheses may hold anything, parentheses too; what follows the last one has a fixed form.
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
+
+/// The Landlock ABI of the kernel; `None` where it has none or it is switched off.
+pub(crate) fn landlock_abi() -> Option<u64> {
+    const VERSION: libc::c_uint = 1;
+    // SAFETY: with this flag the kernel reads no attributes; a null pointer and size 0 are what it asks for.
+    let abi =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0usize, VERSION) };
+    u64::try_from(abi).ok().filter(|abi| *abi > 0)
+}

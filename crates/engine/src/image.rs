@@ -25,10 +25,17 @@ impl Image {
     pub fn of(bytes: Content, declared: Option<Encoding>) -> Image {
         let digest = Digest::of(&bytes);
         match cotenant_text::detect(&bytes, declared) {
-            Ok(form) => Image { bytes, digest, form, text: true, why_not_text: String::new(), unstable: false },
-            Err(why) => {
-                Image { bytes, digest, form: plain(), text: false, why_not_text: why.to_string(), unstable: false }
+            Ok(form) => {
+                Image { bytes, digest, form, text: true, why_not_text: String::new(), unstable: false }
             }
+            Err(why) => Image {
+                bytes,
+                digest,
+                form: plain(),
+                text: false,
+                why_not_text: why.to_string(),
+                unstable: false,
+            },
         }
     }
 
@@ -38,7 +45,14 @@ impl Image {
     /// It is not text after all: a NUL was written.
     pub fn fresh(bytes: Content) -> Result<Image, NotText> {
         let form = cotenant_text::detect(&bytes, None)?;
-        Ok(Image { digest: Digest::of(&bytes), bytes, form, text: true, why_not_text: String::new(), unstable: false })
+        Ok(Image {
+            digest: Digest::of(&bytes),
+            bytes,
+            form,
+            text: true,
+            why_not_text: String::new(),
+            unstable: false,
+        })
     }
 
     /// An image of bytes that were just composed, whatever they are.
@@ -49,7 +63,14 @@ impl Image {
     /// An image of bytes that have the encoding of `form`, such as the result of an edit.
     pub fn known(bytes: Content, form: &Form) -> Image {
         let form = cotenant_text::detect(&bytes, Some(form.encoding)).unwrap_or_else(|_| form.clone());
-        Image { digest: Digest::of(&bytes), bytes, form, text: true, why_not_text: String::new(), unstable: false }
+        Image {
+            digest: Digest::of(&bytes),
+            bytes,
+            form,
+            text: true,
+            why_not_text: String::new(),
+            unstable: false,
+        }
     }
 
     /// Lines, 0 for what is not text.
@@ -63,9 +84,14 @@ impl Image {
             return "It is not text. ".to_owned();
         }
         let view = View::new(&self.bytes, &self.form);
-        let line = |number| view.line(number).map(|line| format!("`{}`", cotenant_text::clip(line, bytes).text));
+        let line =
+            |number| view.line(number).map(|line| format!("`{}`", cotenant_text::clip(line, bytes).text));
         let lines: Vec<String> = (1..=3).map_while(line).collect();
-        if lines.is_empty() { "It is empty. ".to_owned() } else { format!("First lines: {}. ", lines.join(" / ")) }
+        if lines.is_empty() {
+            "It is empty. ".to_owned()
+        } else {
+            format!("First lines: {}. ", lines.join(" / "))
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 //! From a wish to a landed change: verdict, grant, pipeline; and from a human's answer to the same.
 
-use cotenant_coord::{Answered, AnswerError, Approver, Grant, HumanAnswer, JudgeFacts, LandedFile, Verdict, judge};
+use cotenant_coord::{
+    AnswerError, Answered, Approver, Grant, HumanAnswer, JudgeFacts, LandedFile, Verdict, judge,
+};
 use cotenant_ledger::Idempotency;
 use cotenant_model::{
-    Access, ApprovalId, ClassHit, Code, Content, Durability, FileOp, FolderId, Op, Plan, Profile, Refusal, RetryToken, SessionId,
+    Access, ApprovalId, ClassHit, Code, Content, Durability, FileOp, FolderId, Op, Plan, Profile, Refusal,
+    RetryToken, SessionId,
 };
 
 use crate::pipeline::{How, Landed};
@@ -19,6 +22,8 @@ pub struct Wish {
     pub profile: Profile,
     /// It takes back another's change: a human must agree in every profile.
     pub others_work: bool,
+    /// Folders that this session may only read, beside those that nobody may write.
+    pub read_only: Vec<FolderId>,
     /// What it shall survive.
     pub durability: Durability,
     /// The key under which the call must happen once.
@@ -57,8 +62,10 @@ impl Workspace {
     fn verdict(&self, wish: &Wish) -> Verdict {
         let folders = self.tree().folders();
         let ids = (0..folders.len()).filter_map(|index| u16::try_from(index).ok().map(FolderId));
-        let read_only: Vec<FolderId> = ids.filter(|id| self.tree().access(*id) == Access::Read).collect();
-        let plan_mode = self.coord().session(wish.plan.author.session).is_some_and(|session| session.plan_mode);
+        let mut read_only: Vec<FolderId> = ids.filter(|id| self.tree().access(*id) == Access::Read).collect();
+        read_only.extend(&wish.read_only);
+        let plan_mode =
+            self.coord().session(wish.plan.author.session).is_some_and(|session| session.plan_mode);
         judge(
             &wish.plan,
             &JudgeFacts {
@@ -108,15 +115,23 @@ impl Workspace {
         let session = plan.author.session;
         let mut coord = self.coord();
         if !coord.may_ask(&plan.author.agent) {
-            return Err(Refusal::new(Code::LimitReached, "Too many of your changes wait for a human already; nothing was asked.")
-                .next("tell the user to run `cotenant review`, and go on with work that needs no approval"));
+            return Err(Refusal::new(
+                Code::LimitReached,
+                "Too many of your changes wait for a human already; nothing was asked.",
+            )
+            .next("tell the user to run `cotenant review`, and go on with work that needs no approval"));
         }
         coord.ask(id, plan, session, retry, now);
         Ok(())
     }
 
     /// A human's answer. A grant comes back for what was approved.
-    pub fn answered(&self, id: ApprovalId, digest: &str, answer: HumanAnswer) -> Result<Option<Grant>, AnswerError> {
+    pub fn answered(
+        &self,
+        id: ApprovalId,
+        digest: &str,
+        answer: HumanAnswer,
+    ) -> Result<Option<Grant>, AnswerError> {
         let now = self.clock().steady();
         let answered = self.coord().answer(id, digest, answer, now)?;
         self.wake();

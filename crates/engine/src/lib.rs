@@ -14,4 +14,4 @@ pub use image::Image;
 pub use landing::{Submitted, Wish};
 pub use pipeline::{How, Landed, Recovered};
 pub use shelf::Shelf;
-pub use workspace::{Options, Workspace};
+pub use workspace::{Options, Workspace, open_tree};

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use cotenant_coord::{ApprovalRules, Coord, Shown};
 use cotenant_ledger::{Ledger, LedgerOptions, Medium};
-use cotenant_model::{ClassRules, Code, Content, Digest, Durability, Millis, Refusal, SessionId, Settings, WsPath};
+use cotenant_model::{
+    ClassRules, Code, Content, Digest, Durability, FolderId, Millis, Refusal, SessionId, Settings, WsPath,
+};
 use cotenant_text::{EditorConfig, Encoding};
-use cotenant_tree::{OpenError, Place, Tree, TreeError};
+use cotenant_tree::{OpenError, Place, RootState, Tree, TreeError};
 
 use crate::clock::Clock;
 use crate::image::Image;
@@ -51,11 +53,8 @@ impl Workspace {
     /// Opens the tree and the ledger, and recovers what a crash left (R5) before it returns.
     pub fn open(options: Options) -> Result<Workspace, Refusal> {
         let settings = options.settings;
-        let config = |why: String| Refusal::new(Code::BadInput, format!("cotenant.toml: {why}.")).next("cotenant config check");
-        let classes = ClassRules::new(&settings.protected_add, &settings.protected_except, &settings.generated).map_err(config)?;
-        let tree = Tree::open(&options.root, &settings.folders, classes).map_err(|error| unopened(&options.root, &error))?;
-        let rules = ApprovalRules::new(&settings.approval_rules, tree.folders()).map_err(config)?;
-        let tree = Arc::new(tree);
+        let tree = Arc::new(open_tree(&options.root, &settings)?);
+        let rules = ApprovalRules::new(&settings.approval_rules, tree.folders()).map_err(misconfigured)?;
         let ledger_options = LedgerOptions { dir: options.state, durability: settings.durability };
         let (ledger, unsealed) = Ledger::open(&ledger_options).map_err(|error| error.refusal())?;
         let now = options.clock.wall();
@@ -173,7 +172,8 @@ impl Workspace {
             }
             dir = here.parent();
         }
-        let nearest_first: Vec<(&str, &str)> = files.iter().map(|(dir, text)| (dir.as_str(), text.as_str())).collect();
+        let nearest_first: Vec<(&str, &str)> =
+            files.iter().map(|(dir, text)| (dir.as_str(), text.as_str())).collect();
         cotenant_text::properties(&nearest_first, path)
     }
 
@@ -203,6 +203,19 @@ impl Workspace {
         }
     }
 
+    /// Whether the root's path still names the root. A removed one is opened anew; receipts and open plans are void then.
+    pub fn check_root(&self) -> Result<RootState, Refusal> {
+        let state = self.tree.root_state();
+        if state == RootState::Removed {
+            let root = self.tree.host_path(FolderId::ROOT);
+            self.tree.reopen_root().map_err(|error| unopened(root, &error))?;
+            let now = self.clock.steady();
+            let _settled = self.coord().void_all(now);
+            self.wake();
+        }
+        Ok(state)
+    }
+
     /// What passes: expired tokens, sessions, questions. Returns when to come back.
     pub fn tick(&self) -> Option<Millis> {
         let now = self.clock.steady();
@@ -220,6 +233,17 @@ impl Workspace {
     pub fn settle(&self) {
         self.pipeline.idle();
     }
+}
+
+/// The tree of a root by its settings.
+pub fn open_tree(root: &Path, settings: &Settings) -> Result<Tree, Refusal> {
+    let classes = ClassRules::new(&settings.protected_add, &settings.protected_except, &settings.generated);
+    let classes = classes.map_err(misconfigured)?;
+    Tree::open(root, &settings.folders, classes).map_err(|error| unopened(root, &error))
+}
+
+fn misconfigured(why: String) -> Refusal {
+    Refusal::new(Code::BadInput, format!("cotenant.toml: {why}.")).next("cotenant config check")
 }
 
 fn unopened(root: &Path, error: &OpenError) -> Refusal {

@@ -138,7 +138,9 @@ pub fn remember(ledger: &Ledger, key: &Idempotency, answer: &[u8], now: Millis) 
 }
 
 /// Appends to the journal: `body` is opaque, secrets in it are masked, each entry's hash covers the one before. Not
-/// waited for, and written after all that is waited for.
+/// waited for, and written after all that is waited for, at most a few hundredths of a second later.
 pub fn journal(ledger: &Ledger, time: Millis, kind: &str, body: &[u8]) {
-    ledger.tell(Job::Journal(Draft { time, kind: kind.to_owned(), body: body.to_vec() }));
+    if ledger.inner.shared.gather(Draft { time, kind: kind.to_owned(), body: body.to_vec() }) {
+        ledger.tell(Job::Journal);
+    }
 }

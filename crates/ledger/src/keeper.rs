@@ -10,6 +10,7 @@ use cotenant_model::Durability;
 use rusqlite::{Connection, ErrorCode};
 
 use crate::LedgerError;
+use crate::journal::Draft;
 use crate::schema;
 use crate::space::Ballast;
 
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) durability: Durability,
     pub(crate) health: Health,
     pub(crate) ballast: Ballast,
+    /// Journal entries that the writer has not taken yet.
+    gathering: Mutex<Vec<Draft>>,
     log: Mutex<Log>,
     wake: Condvar,
 }
@@ -37,6 +40,8 @@ pub(crate) struct Shared {
 struct Log {
     pages: u64,
     commits: u64,
+    /// The keeper is to be woken when so many pages are in it: whoever wakes it at every commit pays for that.
+    wanted: u64,
     stop: bool,
 }
 
@@ -47,6 +52,7 @@ impl Shared {
             dir,
             durability,
             health: Health::default(),
+            gathering: Mutex::default(),
             log: Mutex::default(),
             wake: Condvar::new(),
         }
@@ -65,8 +71,22 @@ impl Shared {
         let mut log = self.log();
         log.pages = pages;
         log.commits += 1;
-        self.wake.notify_one();
+        if log.pages >= log.wanted {
+            self.wake.notify_one();
+        }
         Ok(())
+    }
+
+    /// Puts an entry to those that wait to be written; whether it is the first, of which the writer must be told.
+    pub(crate) fn gather(&self, draft: Draft) -> bool {
+        let mut gathering = self.gathering.lock().unwrap_or_else(PoisonError::into_inner);
+        gathering.push(draft);
+        gathering.len() == 1
+    }
+
+    /// Takes the entries that wait, in their order.
+    pub(crate) fn gathered(&self) -> Vec<Draft> {
+        std::mem::take(&mut *self.gathering.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Lets [`Shared::keep`] run again after a stop.
@@ -95,9 +115,11 @@ impl Shared {
     /// Waits until the log should be copied; `false` when it is time to end.
     fn wait(&self, copied: &mut Log) -> bool {
         let poisoned = PoisonError::into_inner;
+        let mut log = self.log();
+        log.wanted = 0;
         let mut log = self
             .wake
-            .wait_while(self.log(), |log| !log.stop && log.commits == copied.commits)
+            .wait_while(log, |log| !log.stop && log.commits == copied.commits)
             .unwrap_or_else(poisoned);
         loop {
             // A log that begins anew is shorter than what was copied of it.
@@ -105,6 +127,7 @@ impl Shared {
             if log.stop || log.pages - before >= GROWN {
                 break;
             }
+            log.wanted = before + GROWN;
             let commits = log.commits;
             let (next, waited) =
                 self.wake.wait_timeout(log, QUIET).unwrap_or_else(|error| error.into_inner());
@@ -113,7 +136,7 @@ impl Shared {
                 break;
             }
         }
-        *copied = Log { pages: log.pages, commits: log.commits, stop: false };
+        *copied = Log { pages: log.pages, commits: log.commits, ..Log::default() };
         !log.stop
     }
 

@@ -119,7 +119,7 @@ impl Ledger {
         let dir = &options.dir;
         let made = DirBuilder::new().mode(0o700).recursive(true).create(dir);
         made.map_err(|error| LedgerError::io("make", dir, error))?;
-        let medium = space::medium(dir)?;
+        let medium = Medium::of(dir)?;
         let lock = space::Lock::take(dir)?;
         let durability = if medium == Medium::Volatile { Durability::Fast } else { options.durability };
         let shared = Arc::new(Shared::new(dir.clone(), durability));
@@ -275,9 +275,10 @@ impl Ledger {
         self.ask(job).recv().unwrap_or_else(|_| Err(Ledger::gone()))
     }
 
-    /// Waits for the queue, so that what is read is what was written; where it failed, the database says what stands.
+    /// Waits for the queue but not for the journal, so that what is read is what was written; where it failed, the
+    /// database says what stands.
     pub(crate) fn settle(&self) {
-        let _ = self.run(Job::Flush);
+        let _ = self.run(Job::Settle);
     }
 
     /// Reads with a connection of the pool.

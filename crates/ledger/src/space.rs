@@ -38,11 +38,13 @@ const NETWORKED: &[(u64, &str)] = &[
     (0x6770_6673, "GPFS"),
 ];
 
-/// What `dir` lies on. A network file system is refused: SQLite's log needs memory shared by all who map it and locks
-/// that hold.
-pub(crate) fn medium(dir: &Path) -> Result<Medium, LedgerError> {
-    let stat = rustix::fs::statfs(dir).map_err(|error| LedgerError::io("statfs", dir, error))?;
-    classify(dir, stat.f_type.cast_unsigned())
+impl Medium {
+    /// What `dir` lies on. A network file system is refused: SQLite's log needs memory shared by all who map it and
+    /// locks that hold.
+    pub fn of(dir: &Path) -> Result<Medium, LedgerError> {
+        let stat = rustix::fs::statfs(dir).map_err(|error| LedgerError::io("statfs", dir, error))?;
+        classify(dir, stat.f_type.cast_unsigned())
+    }
 }
 
 fn classify(dir: &Path, magic: u64) -> Result<Medium, LedgerError> {

@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
 
 use cotenant_model::{Change, ChangeId, Digest, Durability, Millis, Outcome};
 use rusqlite::Connection;
@@ -17,6 +18,9 @@ use crate::{Idempotency, Intent, LedgerError, rows, schema};
 
 /// Journal entries written in one transaction, so that an intent that arrives meanwhile waits a millisecond at most.
 const JOURNAL_BATCH: usize = 64;
+/// For so long entries are gathered before they are written: a transaction of its own costs more than the call it tells
+/// of, and runs while the next call does.
+const JOURNAL_GATHERS: Duration = Duration::from_millis(20);
 /// What the journal may hold back in memory while the disk is full, in bytes of bodies.
 const JOURNAL_BACKLOG: usize = 1 << 20;
 
@@ -66,7 +70,11 @@ pub(crate) enum Job {
     },
     /// Makes all that was written before durable.
     Barrier,
-    Journal(Draft),
+    /// Entries for the journal are gathered in [`Shared`].
+    Journal,
+    /// Answered when all that was queued before is written, the journal excepted.
+    Settle,
+    /// The same, the journal included.
     Flush,
 }
 
@@ -121,7 +129,7 @@ impl Job {
             }
             Job::Forget { images, idle, now } => crate::retention::forget(conn, images, idle, *now),
             Job::Barrier => rows::set_counter(conn, "barrier", 0),
-            Job::Journal(_) | Job::Flush => Ok(()),
+            Job::Journal | Job::Settle | Job::Flush => Ok(()),
         }
     }
 }
@@ -134,6 +142,8 @@ pub(crate) struct Writer {
     chain: Chain,
     /// Journal entries to be written.
     drafts: VecDeque<Draft>,
+    /// When what is gathered for the journal is to be written; `None` where nothing is.
+    due: Option<Instant>,
     /// Entries that the backlog had no room for.
     dropped: u64,
     /// Seals that a full disk holds back.
@@ -157,6 +167,8 @@ impl Writer {
             shared,
             chain,
             drafts: VecDeque::new(),
+            // What was gathered while no writer ran told nobody.
+            due: Some(Instant::now()),
             dropped: 0,
             owed: Vec::new(),
             flushes: Vec::new(),
@@ -171,29 +183,56 @@ impl Writer {
             self.shared.health.fail(error);
         }
         let mut more = false;
-        loop {
-            let first = if more { self.queue.try_recv().ok() } else { self.queue.recv().ok() };
-            if first.is_none() && !more {
-                break;
-            }
+        while let Some(first) = self.next(more) {
             let jobs = first.into_iter().chain(self.queue.try_iter()).collect();
             self.round(jobs);
-            more = self.write_journal();
+            more = (more || self.journal_is_due()) && self.write_journal();
         }
         self.round(Vec::new());
+        self.gather();
         while self.write_journal() {}
+    }
+
+    /// The next job; nothing where `more` of the journal waits to be written, or is due. `None`: there will be no more.
+    fn next(&self, more: bool) -> Option<Option<Queued>> {
+        if more {
+            return Some(self.queue.try_recv().ok());
+        }
+        let Some(due) = self.due else { return self.queue.recv().ok().map(Some) };
+        match self.queue.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            Ok(queued) => Some(Some(queued)),
+            Err(RecvTimeoutError::Timeout) => Some(None),
+            Err(RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    /// Whether the journal is to be written now; then what was gathered is here.
+    fn journal_is_due(&mut self) -> bool {
+        let due = !self.flushes.is_empty() || self.due.is_some_and(|due| due <= Instant::now());
+        if due {
+            self.gather();
+        }
+        due
+    }
+
+    fn gather(&mut self) {
+        self.due = None;
+        self.drafts.extend(self.shared.gathered());
     }
 
     fn round(&mut self, jobs: Vec<Queued>) {
         if let Some(error) = self.shared.health.failure() {
+            self.gather();
             self.drafts.clear();
             self.owed.clear();
             return jobs.into_iter().for_each(|queued| queued.answer(Err(error.clone())));
         }
         let mut batch = std::mem::take(&mut self.owed);
+        let mut settled = Vec::new();
         for queued in jobs {
             match queued.job {
-                Job::Journal(draft) => self.drafts.push_back(draft),
+                Job::Journal => self.due = self.due.or_else(|| Some(Instant::now() + JOURNAL_GATHERS)),
+                Job::Settle => settled.push(queued),
                 Job::Flush => self.flushes.extend(queued.reply),
                 _ => batch.push(queued),
             }
@@ -203,6 +242,7 @@ impl Writer {
             Err(LedgerError::OutOfSpace) => self.on_full(batch),
             Err(error) => self.fail(error, batch),
         }
+        settled.into_iter().for_each(|queued| queued.answer(Ok(())));
     }
 
     /// One transaction for all of `batch`.

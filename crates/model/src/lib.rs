@@ -20,7 +20,7 @@ pub use path::{FolderId, Folders, NAME_MAX, PATH_MAX, PathError, RelPath, WirePa
 pub use plan::{Author, Content, FileOp, Op, Plan, PreImage};
 pub use refusal::{Code, Fact, FactValue, Refusal};
 pub use settings::{
-    Access, AgentRule, Answer, ApprovalRule, Durability, Edits, FolderSpec, GeneratedRule, Limits, Profile, Settings,
-    StalePolicy, ToolSet,
+    Access, AgentRule, Answer, ApprovalRule, Durability, Edits, FolderSpec, GeneratedRule, Limits, Profile,
+    Settings, StalePolicy, ToolSet,
 };
 pub use time::Millis;

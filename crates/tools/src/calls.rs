@@ -219,6 +219,7 @@ impl Toolbox {
             classes: planned.classes.clone(),
             profile: terms.as_ref().map_or(self.ws.settings().profile, |terms| terms.profile),
             others_work: planned.others_work,
+            read_only: terms.as_ref().map(|terms| terms.read_only.clone()).unwrap_or_default(),
             durability: self.ws.durability(terms.as_ref().and_then(|terms| terms.durability)),
             idempotency: key.cloned(),
         }

@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cotenant_coord::{Footprint, NewSession, Touch};
 use cotenant_engine::Workspace;
-use cotenant_model::{Agent, ApprovalId, Code, Durability, Profile, Refusal, SessionId, ToolSet, WsPath};
+use cotenant_model::{
+    Access, Agent, AgentRule, ApprovalId, Code, Durability, FolderId, Profile, Refusal, SessionId, ToolSet,
+    WsPath,
+};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Args, with_end_line};
@@ -36,6 +39,8 @@ pub(crate) struct Terms {
     pub(crate) durability: Option<Durability>,
     pub(crate) sets: Vec<ToolSet>,
     pub(crate) structured: bool,
+    /// Folders that the settings allow this agent for reading only.
+    pub(crate) read_only: Vec<FolderId>,
     /// `--agent` was given: the client's info does not rename it.
     named: bool,
     list: OnceLock<Arc<Vec<Value>>>,
@@ -82,6 +87,17 @@ impl Toolbox {
         if touches.is_empty() { Footprint::Nothing } else { Footprint::Paths(touches) }
     }
 
+    /// What `[agents.NAME] folders` leaves of the workspace: the folders, and those for reading only.
+    fn narrowed_by(&self, rule: &AgentRule) -> (Option<Vec<WsPath>>, Vec<FolderId>) {
+        let Some(allowed) = &rule.folders else { return (None, Vec::new()) };
+        let folders = self.ws.tree().folders();
+        let id = |name: &String| if name.is_empty() { Some(FolderId::ROOT) } else { folders.by_name(name) };
+        let within = allowed.keys().filter_map(id).map(|folder| WsPath { folder, ..WsPath::default() });
+        let read_only =
+            allowed.iter().filter(|(_, access)| **access == Access::Read).filter_map(|(name, _)| id(name));
+        (Some(within.collect()), read_only.collect())
+    }
+
     fn narrowed(&self, roots: &[String]) -> Vec<WsPath> {
         let folders = self.ws.tree().folders();
         let path = |root: &String| folders.parse(root.strip_prefix("file://").unwrap_or(root)).ok();
@@ -91,11 +107,12 @@ impl Toolbox {
 
 impl Host for Toolbox {
     fn open(&self, hello: &Hello) -> Result<SessionId, Refusal> {
+        self.ws.check_root()?;
         let settings = self.ws.settings();
-        let profile = match hello.profile {
-            Some(profile) => profile,
-            None => settings.profile,
-        };
+        let rule =
+            hello.agent.as_ref().and_then(|agent| settings.agents.get(agent)).cloned().unwrap_or_default();
+        let profile = hello.profile.or(rule.profile).unwrap_or(settings.profile);
+        let (within, read_only) = self.narrowed_by(&rule);
         let id = SessionId(self.ws.next_id("session")?);
         let agent: Agent = hello.agent.clone().unwrap_or_else(|| format!("agent-{}", id.0)).into();
         let who = NewSession {
@@ -105,12 +122,13 @@ impl Host for Toolbox {
             pid: hello.pid,
             ttl_ms: hello.pid.is_none().then_some(3_600_000),
             plan_mode: hello.plan,
-            within: None,
+            within,
         };
         let terms = Terms {
             profile,
             durability: hello.durability,
-            sets: hello.tools.clone().unwrap_or_else(|| settings.tools.clone()),
+            sets: hello.tools.clone().or(rule.tools).unwrap_or_else(|| settings.tools.clone()),
+            read_only,
             structured: hello.structured,
             named: hello.agent.is_some(),
             list: OnceLock::new(),

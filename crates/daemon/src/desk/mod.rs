@@ -45,8 +45,23 @@ pub fn open(opening: Opening) -> Result<(Arc<dyn Host>, Arc<dyn Admin>), Refusal
         clock: Arc::new(Clocks),
     };
     let toolbox = Arc::new(Toolbox::new(Arc::new(Workspace::open(options)?)));
+    prune(Arc::clone(toolbox.workspace()));
     let desk = Desk::new(Arc::clone(&toolbox));
     Ok((toolbox, Arc::new(desk)))
+}
+
+/// Lets go of what is older or more than the settings keep (R23), beside the first calls, not before them.
+fn prune(workspace: Arc<Workspace>) {
+    let pruned = std::thread::Builder::new().name("retention".to_owned()).spawn(move || {
+        let settings = workspace.settings();
+        let (days, megabytes) = (settings.retention_days, settings.retention_megabytes);
+        if let Err(error) = cotenant_ledger::prune(workspace.ledger(), clock::now(), days, megabytes) {
+            crate::log(&format!("retention: {error}"));
+        }
+    });
+    if let Err(error) = pruned {
+        crate::log(&format!("retention: {error}"));
+    }
 }
 
 impl Desk {

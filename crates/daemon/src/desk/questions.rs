@@ -79,7 +79,8 @@ impl Desk {
         let mut barred: Vec<u32> =
             self.workspace().coord().sessions().filter_map(|session| session.pid).collect();
         barred.push(std::process::id());
-        let ancestors = std::iter::successors(crate::sys::parent_of(peer.pid), |pid| crate::sys::parent_of(*pid));
+        let ancestors =
+            std::iter::successors(crate::sys::parent_of(peer.pid), |pid| crate::sys::parent_of(*pid));
         if ancestors.take_while(|pid| *pid > 1).any(|pid| barred.contains(&pid)) {
             return Err(Refusal::new(
                 Code::PermissionDenied,

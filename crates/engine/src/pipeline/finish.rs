@@ -5,8 +5,8 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use cotenant_ledger::LedgerError;
 use cotenant_ledger::commit as record;
+use cotenant_ledger::{INLINE_MAX, LedgerError};
 use cotenant_model::{
     Change, ChangeFile, ChangeId, ChangeKind, ChangeOp, Content, Digest, Millis, Outcome, WsPath,
 };
@@ -98,10 +98,10 @@ impl Desk {
                 other => stored.push(other),
             }
         }
+        record::sync_blobs(&self.ledger, &fresh)?;
         if waiting {
             return Ok(Finished::Later(job));
         }
-        record::sync_blobs(&self.ledger, &fresh)?;
         for file in found {
             self.observed(file, job.now())?;
         }
@@ -114,7 +114,8 @@ impl Desk {
         Ok(Finished::Done(watched))
     }
 
-    /// The new images, which until now were only in memory and under their names.
+    /// The new images, which until now were only in memory and under their names. Returns those to be synced: what
+    /// lies in the database becomes durable with the next intent, before anything relies on it.
     fn keep_posts(&self, job: &Finish) -> Result<Vec<Digest>, Unfinished> {
         let mut fresh = Vec::new();
         if job.outcome == Outcome::Aborted {
@@ -126,7 +127,8 @@ impl Desk {
             };
             self.step("store.post", &rest.pair.at)?;
             if let Some(content) = &rest.content {
-                fresh.push(record::store(&self.ledger, content)?);
+                let stored = record::store(&self.ledger, content)?;
+                fresh.extend((content.len() > INLINE_MAX).then_some(stored));
             } else if let Look::File(inode) = rest.pair.target.look()?
                 && inode.digest()? == digest
             {
@@ -150,7 +152,7 @@ impl Desk {
         self.step("store.pre", &rest.pair.at)?;
         let (inode, fenced) = match rest.old.take() {
             Some(old) if old.grip == Grip::Lease && !old.inode.gripped() => {
-                self.keep_before_writer(rest, &old.inode)?;
+                self.keep_before_writer(rest, &old.inode, fresh)?;
                 return Ok(Kept::Waiting);
             }
             Some(old) => (old.inode, old.grip == Grip::Lease),
@@ -198,10 +200,14 @@ impl Desk {
     }
 
     /// A writer waits for the lease on the old file: its image must be safe before they are let in.
-    fn keep_before_writer(&self, rest: &mut Rest, old: &Inode) -> Result<(), Unfinished> {
+    fn keep_before_writer(
+        &self,
+        rest: &mut Rest,
+        old: &Inode,
+        fresh: &mut Vec<Digest>,
+    ) -> Result<(), Unfinished> {
         if !rest.kept {
-            let stored = record::store_file(&self.ledger, old.fd())?;
-            record::sync_blobs(&self.ledger, &[stored])?;
+            fresh.push(record::store_file(&self.ledger, old.fd())?);
             rest.kept = true;
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! What passes with time and from call to call: turns, tokens, handles, the order of a session.
 
+use cotenant_model::{Access, AgentRule, Profile, Settings};
 use cotenant_tools::host::Host;
 use serde_json::{Map, json};
 
@@ -96,4 +97,50 @@ fn a_session_that_ended_is_told_so() {
     let f = Fixture::new();
     f.toolbox.close(f.session);
     f.no("SESSION_ENDED", "whoami", json!({}));
+}
+
+#[test]
+fn an_agent_may_be_narrowed_to_folders_and_to_reading() {
+    let rule = AgentRule { folders: Some([(String::new(), Access::Read)].into()), ..AgentRule::default() };
+    let settings = Settings {
+        profile: Profile::Trusting,
+        agents: [("agent-a".to_owned(), rule)].into(),
+        ..Settings::default()
+    };
+    let f = Fixture::with(settings);
+    f.put("a", "1\n");
+    f.ok("read_file", json!({"path": "a"}));
+    f.no("PATH_READ_ONLY", "edit_file", json!({"path": "a", "old_text": "1", "new_text": "2"}));
+    let other = f.session("agent-b");
+    assert!(!f.call_as(other, "write_file", json!({"path": "b", "content": "x"})).is_error);
+}
+
+#[test]
+fn a_clients_roots_only_narrow() {
+    let f = Fixture::new();
+    f.put("src/a", "1\n");
+    f.put("docs/b", "1\n");
+    let root = f.path("src").display().to_string();
+    f.toolbox.introduce(f.session, "client", Some(&[format!("file://{root}")]));
+    f.ok("read_file", json!({"path": "src/a"}));
+    f.no("PATH_OUTSIDE", "read_file", json!({"path": "docs/b"}));
+    let other = f.session("agent-b");
+    f.toolbox.introduce(other, "client", Some(&["file:///".to_owned()]));
+    assert!(
+        !f.call_as(other, "read_file", json!({"path": "docs/b"})).is_error,
+        "a parent of the root is all of it"
+    );
+    assert!(f.call_as(other, "read_file", json!({"path": "/etc/passwd"})).is_error);
+}
+
+#[test]
+fn a_root_that_was_replaced_is_opened_anew_and_old_receipts_are_void() {
+    let f = Fixture::new();
+    f.put("a", "1\n");
+    f.ok("read_file", json!({"path": "a"}));
+    std::fs::rename(f.path(""), f.path("../old")).unwrap();
+    f.put("a", "2\n");
+    let newcomer = f.session("agent-b");
+    assert!(f.call_as(newcomer, "read_file", json!({"path": "a"})).text.contains("1|2"));
+    f.no("EDIT_REQUIRES_PRIOR_READ", "edit_file", json!({"path": "a", "old_text": "2", "new_text": "3"}));
 }

@@ -93,12 +93,14 @@ const XATTR_MAX: usize = 64 * 1024;
 
 /// Every extended attribute that this user can see.
 fn extended(fd: BorrowedFd<'_>) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Unlike> {
+    let unlisted = |errno| Unlike::new("extended attributes", errno);
+    match rustix::fs::flistxattr_query(fd) {
+        Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(BTreeMap::new()),
+        other => other.map_err(unlisted)?,
+    };
     let mut names = vec![0; XATTR_MAX];
-    match rustix::fs::flistxattr(fd, &mut names[..]) {
-        Ok(length) => names.truncate(length),
-        Err(Errno::OPNOTSUPP) => return Ok(BTreeMap::new()),
-        Err(errno) => return Err(Unlike::new("extended attributes", errno)),
-    }
+    let length = rustix::fs::flistxattr(fd, &mut names[..]).map_err(unlisted)?;
+    names.truncate(length);
     let mut value = vec![0; XATTR_MAX];
     let mut found = BTreeMap::new();
     for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {

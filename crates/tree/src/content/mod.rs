@@ -163,8 +163,12 @@ impl Tree {
         let glob = query.glob.as_deref().map(PathGlob::new).transpose()?;
         let root = self.root_dir(place.real.folder).ok_or(TreeError::NotFound)?;
         let (files, left_out) = self.files_to_search(place, query, glob.as_ref())?;
-        let job =
-            Job { root: &root, files, next: AtomicUsize::new(0), page: Mutex::new(Page::new(query, left_out)) };
+        let job = Job {
+            root: &root,
+            files,
+            next: AtomicUsize::new(0),
+            page: Mutex::new(Page::new(query, left_out)),
+        };
         let context = page::context_while_searching(query);
         let search = || job.work(FileSearch::new(matcher.clone(), multiline, context));
         if job.files.len() < WORTH_A_THREAD {
