@@ -91,6 +91,7 @@ fn all_operations_land_as_one_change() {
     }
 }
 
+/// C055, C064: what has another name is refused, not split. The rest: every plan that does not fit what stands.
 #[test]
 fn what_was_planned_against_something_else_is_refused_and_nothing_is_written() {
     let place = Place::new();

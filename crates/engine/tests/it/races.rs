@@ -263,7 +263,8 @@ fn a_directory_that_moves_during_the_swap_keeps_its_file() {
     }
 }
 
-/// The directory is swapped for a link to the outside again and again: nothing is ever written there.
+/// R127, R128: the directory is swapped for a link to the outside again and again: nothing is ever written, made or
+/// deleted there.
 #[test]
 fn no_swap_of_directories_leads_out() {
     let (place, outside) = (Place::new(), Scratch::new());
