@@ -62,7 +62,7 @@ impl Image {
 
     /// An image of bytes that have the encoding of `form`, such as the result of an edit.
     pub fn known(bytes: Content, form: &Form) -> Image {
-        let form = cotenant_text::detect(&bytes, Some(form.encoding)).unwrap_or_else(|_| form.clone());
+        let form = cotenant_text::detect(&bytes, Some(form.encoding)).unwrap_or(*form);
         Image {
             digest: Digest::of(&bytes),
             bytes,

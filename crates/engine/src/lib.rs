@@ -1,6 +1,7 @@
 //! The pipeline and what stands around it: a workspace that is opened, read, planned against, committed to, recovered.
 
 mod clock;
+mod findings;
 mod image;
 mod landing;
 mod shelf;
@@ -12,6 +13,6 @@ pub use clock::Clock;
 pub use cotenant_ledger::Idempotency;
 pub use image::Image;
 pub use landing::{Submitted, Wish};
-pub use pipeline::{How, Landed, Recovered};
+pub use pipeline::{How, Landed, Question, Recovered};
 pub use shelf::Shelf;
 pub use workspace::{Options, Workspace, open_tree};

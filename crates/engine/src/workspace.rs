@@ -14,7 +14,7 @@ use cotenant_tree::{OpenError, Place, RootState, Tree, TreeError};
 
 use crate::clock::Clock;
 use crate::image::Image;
-use crate::pipeline::{Pipeline, Recovered};
+use crate::pipeline::{Pipeline, Question, Recovered};
 use crate::shelf::Shelf;
 
 /// Bytes of file contents that are kept so that an edit on a changed file can be placed.
@@ -40,6 +40,8 @@ pub struct Workspace {
     ledger: Ledger,
     pipeline: Pipeline,
     recovered: Recovered,
+    /// What a human should look at.
+    pub(crate) questions: Mutex<Vec<Question>>,
     coord: Mutex<Coord>,
     /// Signalled whenever a call leaves the order, a question is settled or a session ends.
     woken: Condvar,
@@ -63,6 +65,7 @@ impl Workspace {
             tree,
             ledger,
             pipeline,
+            questions: Mutex::new(recovered.questions.clone()),
             recovered,
             coord: Mutex::new(Coord::new()),
             woken: Condvar::new(),

@@ -33,6 +33,7 @@ impl Toolbox {
     pub(crate) fn answer(&self, call: &Call) -> Answer {
         let began = self.ws.clock().steady();
         self.ws.coord().called(call.session, began);
+        self.take_findings();
         if let Some(turn) = call.meta.get("cotenant/turn").filter(|turn| !turn.is_null()) {
             self.mark_turn(call.session, &turn.to_string());
         }
@@ -245,6 +246,7 @@ impl Toolbox {
         for after in &planned.after {
             self.renew(session, after);
         }
+        self.note_change(session, &planned, landed);
         let mut reply = planned.reply;
         let fact = cotenant_model::Fact { name: "change".into(), value: landed.change.to_string().into() };
         reply.facts.insert(planned.change_at.min(reply.facts.len()), fact);

@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cotenant_coord::{Footprint, NewSession, Touch};
-use cotenant_engine::Workspace;
+use cotenant_engine::{Landed, Workspace};
 use cotenant_model::{
-    Access, Agent, AgentRule, ApprovalId, Code, Durability, FolderId, Profile, Refusal, SessionId, ToolSet,
-    WsPath,
+    Access, Agent, AgentRule, ApprovalId, Code, Digest, Durability, FolderId, Profile, Refusal, SessionId,
+    ToolSet, WsPath,
 };
 use serde_json::{Map, Value, json};
 
 use crate::args::{Args, with_end_line};
 use crate::host::{Answer, Call, Hello, Host, Ticket};
+use crate::planned::Planned;
 use crate::questions::Question;
 use crate::registry;
 use crate::tool::{Kind, Run, Tool};
@@ -224,6 +225,31 @@ impl Toolbox {
             "ms": ms,
         });
         self.ws.journal("call", body.to_string().as_bytes());
+    }
+
+    /// Notes a landed change in the journal.
+    pub(crate) fn note_change(&self, session: SessionId, planned: &Planned, landed: &Landed) {
+        let folders = self.ws.tree().folders();
+        let file = |(at, post): &(WsPath, Option<Digest>)| json!({"path": folders.show(at), "digest": post.map(|digest| digest.hex())});
+        let files: Vec<Value> = landed.files.iter().map(file).collect();
+        let body = json!({
+            "change": landed.change.to_string(),
+            "session": session.to_string(),
+            "agent": &*self.agent(session),
+            "undoes": planned.undoes.map(|undone| undone.to_string()),
+            "files": files,
+        });
+        self.ws.journal("change", body.to_string().as_bytes());
+    }
+
+    /// Tells sessions of foreign writes that were found, and notes them in the journal.
+    pub(crate) fn take_findings(&self) {
+        let folders = self.ws.tree().folders();
+        for change in self.ws.take_findings() {
+            let files: Vec<String> = change.files.iter().map(|file| folders.show(&file.at)).collect();
+            let body = json!({"change": change.id.to_string(), "kind": "observed", "files": files});
+            self.ws.journal("change", body.to_string().as_bytes());
+        }
     }
 
     /// A call leaves the order: those behind it may run. Leaving twice is harmless.

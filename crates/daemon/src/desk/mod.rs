@@ -94,6 +94,11 @@ impl Desk {
 
     fn status(&self) -> Value {
         let workspace = self.workspace();
+        let look_at: Vec<Value> = workspace
+            .questions()
+            .iter()
+            .map(|question| json!({"path": workspace.tree().folders().show(&question.at), "why": question.why}))
+            .collect();
         let coord = workspace.coord();
         let sessions: Vec<Value> = coord
             .sessions()
@@ -122,6 +127,7 @@ impl Desk {
             "pending": coord.pending().count(),
             "reviewers": coord.reviewers(),
             "watcher": {"ready": false},
+            "look_at": look_at,
             "recovered": workspace.recovered().changes.len(),
         })
     }
