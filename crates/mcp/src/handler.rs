@@ -133,9 +133,12 @@ impl ServerHandler for Handler {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(if WITH_PARAMS.contains(&request.method.as_str()) {
+        // Where there is no handshake, `initialize` is a method like any other that does not exist.
+        let stateless = context.meta.protocol_version() >= Some(ProtocolVersion::V_2026_07_28);
+        let known = WITH_PARAMS.contains(&request.method.as_str());
+        Err(if known && !(stateless && request.method == "initialize") {
             ErrorData::invalid_params(format!("the params of {} have a wrong form", request.method), None)
         } else {
             ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("no method {}", request.method), None)

@@ -87,6 +87,16 @@ fn the_stateless_revision_needs_no_handshake() {
 }
 
 #[test]
+fn the_handshake_is_no_method_of_the_revision_without_one() {
+    run(async {
+        let mut client = Client::new(&Fake::new());
+        let handshake = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} });
+        assert_eq!(client.ask(modern(handshake.clone(), "2026-07-28")).await["error"]["code"], -32601);
+        assert_eq!(client.ask(handshake).await["error"]["code"], -32602);
+    });
+}
+
+#[test]
 fn both_kinds_share_a_connection() {
     run(async {
         let mut client = Client::new(&Fake::new());
