@@ -105,7 +105,7 @@ fn wrong_tools_and_wrong_types_are_named() {
         ("read_file", json!({"path": "f.txt", "start": 1.5}), "start"),
         ("read_file", json!({"path": "f.txt", "start": 1e300}), "start"),
         ("read_file", json!({"path": "f.txt", "line_numbers": "perhaps"}), "line_numbers"),
-        ("list_directory", json!({"path": ".", "depth": -1}), "depth"),
+        ("list_directory", json!({"path": ".", "depth": "deep"}), "depth"),
         ("search_files", json!({"pattern": ["a"], "content_search": true}), "pattern"),
         ("search_files", json!({"pattern": "a", "content_search": true, "output": "everything"}), "output"),
         ("edit_file", json!({"path": "f.txt", "edits": "x"}), "edits"),
@@ -113,8 +113,8 @@ fn wrong_tools_and_wrong_types_are_named() {
         ("edit_file", json!({"path": "f.txt", "edits": []}), "edits"),
         ("edit_file", json!({"path": "f.txt", "old_text": "x"}), "new_text"),
         ("edit_file", json!({"path": "f.txt"}), "old_text"),
-        ("write_file", json!({"path": "g.txt", "content": 5}), "content"),
-        ("write_file", json!({"path": "g.txt", "content": "x", "overwrite": 7}), "overwrite"),
+        ("write_file", json!({"path": "g.txt", "content": ["x"]}), "content"),
+        ("write_file", json!({"path": "g.txt", "content": "x", "overwrite": "perhaps"}), "overwrite"),
         ("write_file", json!({"path": "g.txt"}), "content"),
         ("write_file", json!({"path": "g.txt", "content": "x", "encoding": "klingon"}), "encoding"),
         ("write_file", json!({"path": "g.txt", "content": "x", "eol": "cr"}), "eol"),
@@ -261,4 +261,22 @@ fn a_stopped_daemon_is_started_again_by_the_next_call() {
     lives(&mut client);
     scratch.run(&["stop"]).ok();
     lives(&mut client);
+}
+
+#[test]
+fn a_daemon_that_was_stopped_is_gone_and_the_next_one_starts() {
+    let scratch = scratch();
+    scratch.put("f.txt", "x\n");
+    for round in 0..8 {
+        let mut client = scratch.mcp().start();
+        client.post_call(
+            "write_file",
+            json!({"path": format!("s{round}.txt"), "content": "x\n".repeat(20_000)}),
+        );
+        lives(&mut client);
+        let daemon = scratch.daemon_pid().unwrap();
+        client.kill();
+        scratch.run(&["stop"]).ok();
+        assert!(!is_alive(daemon), "round {round}: stopped, but still there");
+    }
 }
