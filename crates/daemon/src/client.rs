@@ -5,6 +5,8 @@ use std::os::unix::net::UnixStream;
 
 use cotenant_model::{Code, Refusal};
 use cotenant_tools::host::Hello;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Map, Value, json};
 
 use crate::hello::{First, Reply, refusal_of};
@@ -125,8 +127,14 @@ impl Client {
 
     /// Waits until the daemon closes the connection, which after `stop` means that it has ended.
     pub fn wait_end(mut self) {
+        let process = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        let process = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         // An error is an end, too.
         let _ = io::copy(&mut self.stream.by_ref(), &mut io::sink());
+        // The socket closes a moment before the process is gone.
+        if let Some(process) = process {
+            let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], None);
+        }
     }
 
     /// The stream, and what was already read from it.

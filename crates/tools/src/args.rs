@@ -61,7 +61,9 @@ const READING: &[Param] = &[Param::hidden("max_bytes", Kind::Number)];
 
 /// Every argument the tool takes, the unlisted ones too.
 pub fn accepted(tool: &Tool) -> impl Iterator<Item = &'static Param> {
-    tool.params.iter().chain(if tool.mutates() { MUTATING } else { READING })
+    let own = |name: &str| tool.params.iter().any(|param| param.name == name);
+    let common = if tool.mutates() { MUTATING } else { READING };
+    tool.params.iter().chain(common.iter().filter(move |param| !own(param.name)))
 }
 
 impl Args {
@@ -76,7 +78,11 @@ impl Args {
                 args.take(tool, &name, value)?;
             }
         }
-        match tool.params.iter().find(|param| param.required && !args.map.contains_key(param.name)) {
+        match tool
+            .params
+            .iter()
+            .find(|param| param.required && param.kind != Kind::Flag && !args.map.contains_key(param.name))
+        {
             Some(missing) => Err(bad(tool, missing.name, &format!("{} needs {}", tool.name, missing.name))),
             None => Ok(args),
         }
@@ -158,20 +164,25 @@ fn expand(tool: &Tool, name: &str, value: &Value) -> Vec<(String, Value)> {
     if own(&name) {
         return vec![(name, value.clone())];
     }
-    let number = || value.as_i64().or_else(|| value.as_str().and_then(|text| text.trim().parse().ok()));
+    let parsed =
+        value.as_str().filter(|text| text.starts_with('[')).and_then(|text| serde_json::from_str(text).ok());
+    let value = parsed.as_ref().filter(|_| name == "view_range").unwrap_or(value);
+    let number = || number(value);
     match (name.as_str(), value) {
         // [first, last], 1-based, last = -1 is the end
         ("view_range", Value::Array(range)) if own("start") => {
             let first = range.first().and_then(Value::as_i64).unwrap_or(1);
             let mut pairs = vec![("start".to_owned(), first.max(1).into())];
             if let Some(last) = range.get(1).and_then(Value::as_i64).filter(|last| *last >= first) {
-                pairs.push(("limit".to_owned(), (last - first.max(1) + 1).into()));
+                pairs.push(("limit".to_owned(), last.saturating_sub(first.max(1)).saturating_add(1).into()));
             }
             pairs
         }
         ("head", _) if own("start") => vec![("limit".to_owned(), value.clone())],
         ("tail", _) if own("start") => match number() {
-            Some(lines) => vec![("start".to_owned(), (-lines).into()), ("limit".to_owned(), lines.into())],
+            Some(lines) => {
+                vec![("start".to_owned(), lines.saturating_neg().into()), ("limit".to_owned(), lines.into())]
+            }
             None => vec![(name, value.clone())],
         },
         // 0 is what clients that count from 0 send for the first line
@@ -199,13 +210,22 @@ pub fn with_end_line(tool: &Tool, raw: &Map<String, Value>) -> Map<String, Value
         return raw;
     }
     for name in ["end_line", "endLine"] {
-        let Some(last) = raw.get(name).and_then(Value::as_i64) else { continue };
+        let Some(last) = raw.get(name).and_then(number) else { continue };
         let start =
-            ["start", "offset", "start_line", "startLine"].iter().find_map(|name| raw.get(*name)?.as_i64());
+            ["start", "offset", "start_line", "startLine"].iter().find_map(|name| number(raw.get(*name)?));
         raw.remove(name);
-        raw.insert("limit".to_owned(), (last - start.unwrap_or(1).max(1) + 1).max(1).into());
+        // -1 is the end
+        if last >= 0 {
+            let limit = last.saturating_sub(start.unwrap_or(1).max(1)).saturating_add(1);
+            raw.insert("limit".to_owned(), limit.max(1).into());
+        }
     }
     raw
+}
+
+/// A whole number, as such or as a text.
+fn number(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_str()?.trim().parse().ok())
 }
 
 fn param(tool: &Tool, name: &str) -> Option<&'static Param> {

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use cotenant_coord::{LandedFile, Lines, Shown};
 use cotenant_engine::{Idempotency, Landed, Submitted, Wish};
-use cotenant_model::{Author, Code, Digest, Durability, Plan, Refusal, SessionId, WsPath};
+use cotenant_model::{Author, ChangeId, Code, Digest, Durability, Outcome, Plan, Refusal, SessionId, WsPath};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Args, with_end_line};
@@ -154,8 +154,13 @@ impl Toolbox {
         if let Some(answer) = found.answer.as_deref().and_then(stored) {
             return Ok(Some(answer));
         }
-        // The machine died between the commit and the answer: it is told from the recovered change.
-        Ok(found.change.map(|change| {
+        // The machine died between the commit and the answer: it is told from the recovered change. What recovery took
+        // back was not done, and is done now.
+        let stands = |change: &ChangeId| {
+            let change = self.ws.ledger().change(*change).ok().flatten();
+            change.is_some_and(|change| change.outcome != Outcome::Aborted)
+        };
+        Ok(found.change.filter(stands).map(|change| {
             let reply = Reply::new().fact("change", change.to_string()).fact("recovered", true).content(format!(
                 "The call was carried out before an interruption; show_change {{\"change\":\"{change}\"}} shows it."
             ));

@@ -70,17 +70,32 @@ impl Ctx<'_> {
     }
 
     fn wire(&self, text: &str) -> Result<WirePath, Refusal> {
-        let parsed = self.ws.tree().folders().parse(text);
+        let parsed = self.ws.tree().parse(text);
         parsed.map_err(|error| {
             let refusal = cotenant_tree::path_refusal(&error, text);
             match &error {
                 cotenant_model::PathError::DotDot { cleaned: Some(clean) } => {
-                    refusal.next(format!("use {clean} (a `..` is never followed)"))
+                    let next = self.instead(clean);
+                    refusal.next(next)
                 }
                 _ if refusal.next.is_empty() => refusal.next(self.call("list_directory", json!({}))),
                 _ => refusal,
             }
         })
+    }
+
+    /// The same call with another path: as it is where it is short, else by a token.
+    fn instead(&self, path: &str) -> String {
+        let mut raw = self.raw.clone();
+        for name in ["file_path", "filePath", "absolute_path", "directory"] {
+            raw.remove(name);
+        }
+        raw.insert("path".to_owned(), path.into());
+        let args = Value::from(raw);
+        if args.to_string().len() < 300 {
+            return self.call(self.tool.name, args);
+        }
+        self.call("retry", json!({"token": self.retry_token(), "set": {"path": path}}))
     }
 
     /// Where a path leads; it may be absent.
@@ -152,6 +167,10 @@ impl Ctx<'_> {
             return self.missing(at);
         }
         let refusal = error.refusal(&self.show(at));
+        if let Some(cotenant_model::FactValue::Text(real)) = refusal.get("real").cloned() {
+            let next = self.instead(&real);
+            return refusal.next(next);
+        }
         if refusal.next.is_empty() { refusal.next(self.call("list_directory", json!({}))) } else { refusal }
     }
 
@@ -170,7 +189,14 @@ impl Ctx<'_> {
         run: impl FnOnce(&Tree) -> Result<T, SearchError>,
         at: &WsPath,
     ) -> Result<T, Refusal> {
-        run(self.ws.tree()).map_err(|error| error.refusal(&self.show(at)))
+        run(self.ws.tree()).map_err(|error| {
+            let refusal = error.refusal(&self.show(at));
+            if !matches!(refusal.code, Code::PatternInvalid | Code::PatternTooLarge) {
+                return refusal;
+            }
+            let literal = self.call("retry", json!({"token": self.retry_token(), "set": {"regex": false}}));
+            refusal.next(format!("{literal} takes it literally; or send the pattern corrected"))
+        })
     }
 
     /// `NOT_FOUND` with near paths.
@@ -202,6 +228,11 @@ impl Ctx<'_> {
         let mut refusal = refusal.fact("near", near.clone()).next(next);
         refusal.message = format!("There is no {shown}. Nearest: {}.", near.join(", "));
         refusal
+    }
+
+    /// The name beside `at` that has the same letters in another Unicode form, if there is one.
+    pub fn tree_twin(&self, at: &WsPath) -> Option<String> {
+        self.ws.tree().twin(at).map(|twin| self.show(&twin))
     }
 
     /// The size in bytes of the file at a place.
@@ -490,6 +521,12 @@ impl Ctx<'_> {
         }
     }
 
+    /// Keeps a whole answer, for `read_more`.
+    pub fn keep_handle(&self, title: &str, text: &str) -> String {
+        let handle = cotenant_coord::Handle { title: title.to_owned(), bytes: text.as_bytes().into() };
+        self.ws.coord().keep_handle(self.session, handle, self.now).to_string()
+    }
+
     /// A reply with as much of `text` as fits into `bytes`; the rest stays behind a handle.
     pub fn capped(
         &self,
@@ -502,14 +539,13 @@ impl Ctx<'_> {
             return reply.content(text);
         }
         let cut = text[..text.floor_char_boundary(bytes)].rfind('\n').unwrap_or(0);
-        let handle = cotenant_coord::Handle { title: title.to_owned(), bytes: text.as_bytes().into() };
-        let id = self.ws.coord().keep_handle(self.session, handle, self.now);
+        let id = self.keep_handle(title, text);
         let left = text.len() - cut;
         reply
-            .fact("handle", id.to_string())
+            .fact("handle", id.as_str())
             .notice(format!(
                 "{left} bytes are left out; {}",
-                self.call("read_more", json!({"handle": id.to_string(), "offset": cut}))
+                self.call("read_more", json!({"handle": id, "offset": cut}))
             ))
             .content(&text[..cut])
     }
@@ -589,11 +625,7 @@ fn leaf(at: &WsPath) -> String {
 /// A name of a listing: bare, or as a JSON string where it has characters that could fake or reorder lines.
 pub fn entry_name(name: &[u8]) -> Cow<'_, str> {
     let shown = cotenant_text::shown(name);
-    let odd = |ch: char| {
-        ch.is_control()
-            || matches!(ch, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if shown.chars().any(odd) {
+    if shown.starts_with('"') || shown.chars().any(cotenant_model::needs_escape) {
         Cow::Owned(cotenant_model::FactValue::from(shown.into_owned()).to_string())
     } else {
         shown

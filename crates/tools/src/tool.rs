@@ -36,7 +36,8 @@ pub struct Param {
     pub name: &'static str,
     /// Its type.
     pub kind: Kind,
-    /// Whether the schema requires it.
+    /// Whether the schema requires it. A flag may be left out all the same: the schema asks for it so that a model
+    /// decides.
     pub required: bool,
     /// Whether the schema lists it; the others are taught by `next`.
     pub listed: bool,

@@ -82,7 +82,7 @@ impl Toolbox {
         let mut touches = Vec::new();
         for param in tool.params.iter().filter(|param| param.kind == Kind::Path) {
             let text = args.text(param.name).unwrap_or(".");
-            let Ok(path) = self.ws.tree().folders().parse(text) else { continue };
+            let Ok(path) = self.ws.tree().parse(text) else { continue };
             touches.push(Touch { at: path.at, subtree: !tool.mutates(), write: tool.mutates() });
         }
         if touches.is_empty() { Footprint::Nothing } else { Footprint::Paths(touches) }

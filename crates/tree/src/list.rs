@@ -1,9 +1,11 @@
 //! Listing directories.
 
 use cotenant_model::{RelPath, WsPath};
+use rustix::fs::OFlags;
 
 use crate::error::TreeError;
 use crate::place::{Kind, Place};
+use crate::sys;
 use crate::tree::Tree;
 use crate::walk;
 
@@ -56,6 +58,12 @@ impl Tree {
     /// Lists the directory at `place`. Links are listed, never followed.
     pub fn list(&self, place: &Place, options: &ListOptions) -> Result<Listing, TreeError> {
         let start = directory(self, place)?;
+        // What cannot be read at all is refused; below it, it is counted.
+        if let Some(root) = self.root_dir(start.folder) {
+            let path = if start.path.is_root() { b"." } else { start.path.as_bytes() };
+            sys::open_beneath(root.fd(), path, OFlags::RDONLY | OFlags::DIRECTORY)
+                .map_err(|errno| TreeError::of(errno, "listing"))?;
+        }
         let (depth, include_ignored) = (options.depth, options.include_ignored);
         let walked = self.walk(start, walk::Options { depth, include_ignored, ..walk::Options::default() });
         let mut listing = Listing { omitted: walked.left_out.named(), ..Listing::default() };

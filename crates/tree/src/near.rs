@@ -29,6 +29,20 @@ impl Tree {
         offered
     }
 
+    /// The entry beside `path` that has the same letters in another Unicode form: another file here, the same one on
+    /// other systems.
+    pub fn twin(&self, path: &WsPath) -> Option<WsPath> {
+        let leaf = path.path.leaf().filter(|leaf| !leaf.is_ascii())?;
+        let parent = path.parent()?;
+        let mut twin = None;
+        self.each_entry(&parent, |name| {
+            if name != leaf && composed(name) == composed(leaf) {
+                twin = Some(parent.join(name));
+            }
+        });
+        twin
+    }
+
     /// Entries of the directory that `path` would stand in (itself in any spelling), nearest first.
     fn siblings(&self, path: &WsPath, leaf: &[u8]) -> Vec<WsPath> {
         let Some(parent) = self.parent_in_any_spelling(path) else { return Vec::new() };

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use cotenant_model::{Access, ClassRules, FolderId, FolderSpec, Folders};
+use cotenant_model::{
+    Access, ClassRules, FolderId, FolderSpec, Folders, PathError, RelPath, WirePath, WsPath,
+};
 use rustix::io::Errno;
 
 use crate::attributes::AttributeCache;
@@ -128,6 +130,31 @@ impl Tree {
     /// Names and host paths of the folders, to parse what clients write and to show paths to them.
     pub fn folders(&self) -> &Folders {
         &self.folders
+    }
+
+    /// Parses a path from outside. An absolute one that goes to a folder by another name than those it was opened by,
+    /// through a link say, counts by what it leads to.
+    pub fn parse(&self, text: &str) -> Result<WirePath, PathError> {
+        self.folders.parse(text).or_else(|error| match error {
+            PathError::Absolute => self.parse_by_identity(text).ok_or(error),
+            _ => Err(error),
+        })
+    }
+
+    fn parse_by_identity(&self, text: &str) -> Option<WirePath> {
+        let path = Path::new(text);
+        for above in path.ancestors() {
+            let Some(named) = sys::ident_of_path(above) else { continue };
+            let is_root = |folder: &FolderId| self.root_dir(*folder).is_some_and(|dir| dir.ident() == named);
+            let mut folders =
+                (0..self.held.len()).filter_map(|index| u16::try_from(index).ok().map(FolderId));
+            if let Some(folder) = folders.find(is_root) {
+                let rest = path.strip_prefix(above).ok()?.to_str()?;
+                let path = if rest.is_empty() { RelPath::root() } else { RelPath::parse(rest).ok()? };
+                return Some(WirePath { at: WsPath { folder, path }, dir_only: text.ends_with('/') });
+            }
+        }
+        None
     }
 
     /// What may be done in a folder.

@@ -179,7 +179,7 @@ fn other_hosts_names_for_arguments_are_understood() {
         json!({"pattern": "line [12]$", "content_search": true, "-i": true}),
         json!({"pattern": "LINE [12]", "output_mode": "content", "-A": 1}),
         json!({"pattern": "LINE [12]", "content_search": true, "include": "*.txt"}),
-        json!({"pattern": "LINE [12]", "content_search": true, "ignoreCase": "true", "head_limit": 10}),
+        json!({"pattern": "LINE [12]$", "content_search": true, "ignoreCase": "true", "head_limit": 10}),
     ] {
         let found = client.call("search_files", arguments.clone());
         assert_eq!(found.ok().number("matches"), 2, "{arguments}: {}", found.text);

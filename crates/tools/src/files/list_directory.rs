@@ -2,6 +2,7 @@
 
 use cotenant_model::{Refusal, ToolSet};
 use cotenant_tree::{EntryKind, ListOptions, Listing};
+use serde_json::json;
 
 use crate::args::Args;
 use crate::ctx::{Ctx, entry_name};
@@ -45,9 +46,22 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Reply, Refusal> {
         .fact("entries", entries)
         .fact("total", listing.total);
     if left_out > 0 {
-        reply = reply.fact("truncated", left_out).notice(format!(
-            "{left_out} entries are left out: set limit (at most {MOST}), max_bytes, or list a directory below"
-        ));
+        let all =
+            ctx.tree(|tree| tree.list(&place, &ListOptions { limit: MOST, ..options }), &place.asked)?;
+        let (all, most) = render(&place.real, &all, usize::MAX);
+        let next = text.len() + 1;
+        let handle = ctx.keep_handle("list_directory", &all);
+        let way_on = ctx.call("read_more", json!({"handle": handle, "offset": next}));
+        let beyond = listing.total.saturating_sub(most);
+        let beyond = if beyond > 0 {
+            format!("; {beyond} more are beyond {MOST}, list a directory below")
+        } else {
+            String::new()
+        };
+        let way_on =
+            format!("{left_out} entries are left out; {way_on}, or set limit (at most {MOST}){beyond}");
+        reply =
+            reply.fact("truncated", left_out).fact("handle", handle).fact("next_offset", next).notice(way_on);
     }
     let omitted: Vec<String> =
         listing.omitted.iter().map(|(reason, count)| format!("{reason}:{count}")).collect();

@@ -69,9 +69,10 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Reply, Refusal> {
     }
     let first = first_line(asked.start, view.line_count()).ok_or_else(|| past_the_end(ctx, &place, &view))?;
     let page = Page::cut(&view, first, &asked, ctx);
-    let whole = page.first == 1 && page.last == view.line_count() && page.clipped.is_empty();
-    ctx.saw(&place, &loaded, &[(page.first, page.last)], whole);
-    Ok(page.reply(ctx, &place, &loaded, &view))
+    let told = first_look(ctx, &place, &loaded, &view);
+    ctx.saw(&place, &loaded, &page.seen(asked.column), false);
+    let reply = page.reply(ctx, &place, &loaded, &view);
+    Ok(told.into_iter().fold(reply, Reply::notice))
 }
 
 /// The 1-based first line that `start` means; `None` past the end. 0 is 1.
@@ -138,6 +139,22 @@ impl Page {
         page
     }
 
+    /// The lines that were shown whole, as runs: of a line that was cut, or entered in the middle, a part is no proof.
+    fn seen(&self, column: usize) -> Vec<(usize, usize)> {
+        let mut runs = Vec::new();
+        let mut from = if column > 0 { self.first + 1 } else { self.first };
+        for (cut, ..) in &self.clipped {
+            if *cut > from {
+                runs.push((from, cut - 1));
+            }
+            from = cut + 1;
+        }
+        if from <= self.last {
+            runs.push((from, self.last));
+        }
+        runs
+    }
+
     fn reply(self, ctx: &Ctx<'_>, place: &Place, loaded: &Loaded, view: &View<'_>) -> Reply {
         let total = view.line_count();
         let mut reply = head(ctx, place, loaded, &format!("{}-{}", self.first, self.last));
@@ -151,9 +168,6 @@ impl Page {
         }
         if self.last < total {
             reply = reply.fact("next_start", self.last + 1);
-        }
-        for notice in first_look(ctx, place, loaded, view) {
-            reply = reply.notice(notice);
         }
         reply.content(self.text)
     }
@@ -199,12 +213,12 @@ fn form_facts(mut reply: Reply, form: &Form, has_text: bool) -> Reply {
     reply
 }
 
-/// What a model must know of a file's form, told once a session.
-fn first_look(ctx: &Ctx<'_>, place: &Place, loaded: &Loaded, view: &View<'_>) -> Vec<String> {
+/// What a model must know of a file's form, told once a session: before the look is noted.
+fn first_look(ctx: &Ctx<'_>, place: &Place, loaded: &Loaded, view: &View<'_>) -> Option<String> {
     let eol = loaded.form.eol.name();
     let utf8 = loaded.form.encoding.name() == "utf-8";
     if (eol != "crlf" && eol != "mixed" && utf8) || !ctx.first_time(&place.real) {
-        return Vec::new();
+        return None;
     }
     let mut said = match eol {
         "crlf" => "eol=crlf: write plain newlines, they are stored as CRLF".to_owned(),
@@ -227,7 +241,7 @@ fn first_look(ctx: &Ctx<'_>, place: &Place, loaded: &Loaded, view: &View<'_>) ->
             }
         }
     }
-    vec![said]
+    Some(said)
 }
 
 /// A range of a file too large to be read as a whole: no digest, no total.
@@ -238,6 +252,9 @@ fn window(ctx: &Ctx<'_>, place: &Place, asked: &Asked) -> Result<Reply, Refusal>
         Some(limit) => limit.min(MOST),
     };
     let window = ctx.window(place, asked.start, limit, asked.bytes)?;
+    if window.lines.iter().any(|line| line.bytes.contains(&0)) {
+        return Err(binary(ctx, place));
+    }
     let mut text = String::new();
     for (number, line) in (window.first..).zip(&window.lines) {
         if number != window.first {
@@ -282,4 +299,13 @@ fn content(line: &[u8]) -> &[u8] {
 /// Bytes of a line that are not in the window; `None` where nobody looked for its end.
 fn left_out(line: &RawLine) -> Option<u64> {
     line.len.map(|len| len.saturating_sub(line.bytes.len() as u64))
+}
+
+/// `NOT_TEXT` of a part of a large file.
+fn binary(ctx: &Ctx<'_>, place: &Place) -> Refusal {
+    let shown = ctx.show(&place.asked);
+    Refusal::new(Code::NotText, format!("{shown} is not text where you look: it has NUL bytes there."))
+        .fact("path", shown.as_str())
+        .fact("bytes", ctx.size(place))
+        .next(ctx.call("search_files", json!({"pattern": "TEXT", "content_search": true, "path": shown})))
 }

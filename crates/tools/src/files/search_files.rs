@@ -76,7 +76,12 @@ fn names(ctx: &Ctx<'_>, args: &Args, place: &Place) -> Result<Reply, Refusal> {
     if hits.total == 0 {
         text = format!("hint: {}", name_hint(ctx, args, place));
     }
-    Ok(reply.content(text))
+    let idle: Vec<String> = CONTENT_ONLY
+        .iter()
+        .filter(|name| args.value(name).is_some())
+        .map(|name| (*name).to_owned())
+        .collect();
+    Ok(reply.fact_if("ignored", (!idle.is_empty()).then_some(idle)).content(text))
 }
 
 /// What a content search for the same pattern would find.
@@ -153,8 +158,8 @@ fn note_seen(ctx: &Ctx<'_>, hits: &ContentHits, page: &Page) {
     for file in hits.files.iter().take(page.files) {
         if let Some(digest) = file.digest {
             let number = |line: &HitLine| usize::try_from(line.number).unwrap_or(usize::MAX);
-            let lines: Vec<(usize, usize)> =
-                file.lines.iter().map(|line| (number(line), number(line))).collect();
+            let whole = file.lines.iter().filter(|line| line.len <= line.text.len());
+            let lines: Vec<(usize, usize)> = whole.map(|line| (number(line), number(line))).collect();
             ctx.saw_lines(&file.path, digest, &lines);
         }
     }

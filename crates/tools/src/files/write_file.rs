@@ -119,6 +119,9 @@ pub fn created(ctx: &Ctx<'_>, place: &Place, mut planned: Planned) -> Planned {
     planned.change_at = reply.facts.len();
     let digest = cotenant_model::Digest::of(&bytes);
     reply = form(reply.fact("digest", digest.to_string()), loaded.as_ref().ok());
+    if let Some(twin) = ctx.tree_twin(&place.real) {
+        reply = reply.notice(format!("{twin} stands beside it: the same letters in another Unicode form"));
+    }
     planned.reply = reply;
     planned.after = vec![After {
         at: place.real.clone(),
@@ -159,6 +162,7 @@ fn overwrite(ctx: &Ctx<'_>, place: &Place, args: &Args, want: &Want) -> Result<P
         .next("go on; the file is as you want it"));
     }
     let lines = new.line_count();
+    let chosen = want.eol.map(|eol| eol.name());
     let reply = Reply::new()
         .fact("path", ctx.show(&place.asked))
         .fact_if("resolved", place.through_link.then(|| ctx.show(&place.real)))
@@ -167,7 +171,10 @@ fn overwrite(ctx: &Ctx<'_>, place: &Place, args: &Args, want: &Want) -> Result<P
         .fact("was", old.line_count())
         .fact("bytes", new.bytes.len());
     let change_at = reply.facts.len();
-    let reply = form(reply.fact("digest", new.digest.to_string()), Some(&new));
+    let mut reply = form(reply.fact("digest", new.digest.to_string()), Some(&new));
+    if let Some(eol) = chosen.filter(|_| !reply.facts.iter().any(|fact| fact.name == "eol")) {
+        reply = reply.fact("eol", eol);
+    }
     Ok(Planned {
         ops: vec![FileOp {
             at: place.real.clone(),
