@@ -32,9 +32,7 @@ fn main() {
         ("fast-1MB", 1 << 20, Durability::Fast),
     ] {
         let _ = fs::remove_dir_all(&base);
-        let bench = Bench::new(&base, durability);
-        bench.run(name, size, pairs);
-        drop(bench);
+        Bench::new(&base, durability).run(name, size, pairs);
     }
     let _ = fs::remove_dir_all(&base);
 }

@@ -33,10 +33,17 @@ pub fn next_change(ledger: &Ledger) -> ChangeId {
 /// Queues an intent. All intents that wait when the writer is free become durable with one flush. Refused where the
 /// disk would not hold it and 16 MiB besides (R14).
 pub fn intend(ledger: &Ledger, intent: Intent) -> Ticket {
+    intend_at(ledger, intent, ledger.durability())
+}
+
+/// Like [`intend`], for a change of this durability: at `Fast` the intent survives the end of the process, not that of
+/// the machine, unless an image that does was stored since the last flush: that one may be what the change replaces.
+pub fn intend_at(ledger: &Ledger, intent: Intent, durability: Durability) -> Ticket {
     let inline = intent.paths.iter().filter_map(|path| path.inline_pre.as_ref()).map(Vec::len).sum::<usize>();
     let bytes = (inline + intent.paths.len() * 1024) as u64;
     let room = space::room(&ledger.inner.shared.dir, bytes);
-    Ticket(room.map(|()| ledger.ask(Job::Intend(Box::new(intent)))))
+    let light = durability == Durability::Fast;
+    Ticket(room.map(|()| ledger.ask(Job::Intend { intent: Box::new(intent), light })))
 }
 
 /// Notes that the directory of the intent's path `index` was made and has inode `ino`. Not waited for; order is kept.
@@ -79,9 +86,15 @@ pub fn observe(ledger: &Ledger, change: Change) -> Result<ChangeId, LedgerError>
 
 /// Stores an image. Readable at once, not synced: see [`sync_blobs`].
 pub fn store(ledger: &Ledger, bytes: &[u8]) -> Result<Digest, LedgerError> {
+    store_at(ledger, bytes, ledger.durability())
+}
+
+/// Like [`store`], for a change of this durability.
+pub fn store_at(ledger: &Ledger, bytes: &[u8], durability: Durability) -> Result<Digest, LedgerError> {
     let digest = Digest::of(bytes);
     if bytes.len() <= INLINE_MAX {
-        ledger.run(Job::Image { digest, bytes: bytes.to_vec() })?;
+        let promised = durability != Durability::Fast;
+        ledger.run(Job::Image { digest, bytes: bytes.to_vec(), promised })?;
     } else {
         ledger.trusted()?;
         ledger.watched(ledger.inner.blobs.write(digest, bytes))?;

@@ -2,7 +2,7 @@
 //! the database when nobody writes, or when the log has grown, and never makes a writer wait.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) ballast: Ballast,
     /// Journal entries that the writer has not taken yet.
     gathering: Mutex<Vec<Draft>>,
+    /// Jobs under way that name an idempotency key.
+    keyed: AtomicUsize,
     log: Mutex<Log>,
     wake: Condvar,
 }
@@ -53,6 +55,7 @@ impl Shared {
             durability,
             health: Health::default(),
             gathering: Mutex::default(),
+            keyed: AtomicUsize::new(0),
             log: Mutex::default(),
             wake: Condvar::new(),
         }
@@ -87,6 +90,11 @@ impl Shared {
     /// Takes the entries that wait, in their order.
     pub(crate) fn gathered(&self) -> Vec<Draft> {
         std::mem::take(&mut *self.gathering.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether a job that names an idempotency key is under way.
+    pub(crate) fn has_keyed(&self) -> bool {
+        self.keyed.load(Ordering::Acquire) > 0
     }
 
     /// Lets [`Shared::keep`] run again after a stop.
@@ -167,6 +175,23 @@ fn copy(conn: &Connection, mode: &str) -> Result<u64, LedgerError> {
 /// Copies the whole log and empties it; for a connection that is alone.
 pub(crate) fn empty_log(conn: &Connection) -> Result<(), LedgerError> {
     copy(conn, "TRUNCATE").map(drop)
+}
+
+/// Counts a job that names an idempotency key until it is written, or has failed.
+#[derive(Debug)]
+pub(crate) struct Keyed(Arc<Shared>);
+
+impl Keyed {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Keyed {
+        shared.keyed.fetch_add(1, Ordering::AcqRel);
+        Keyed(Arc::clone(shared))
+    }
+}
+
+impl Drop for Keyed {
+    fn drop(&mut self) {
+        self.0.keyed.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// Whether writes may go on (R13).

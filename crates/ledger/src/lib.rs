@@ -59,7 +59,7 @@ pub use retention::{PinGuard, Report, Restorable, prune};
 pub use space::Medium;
 
 use blobs::Blobs;
-use keeper::Shared;
+use keeper::{Keyed, Shared};
 use retention::Pins;
 use writer::{Job, Queued, Writer};
 
@@ -209,7 +209,9 @@ impl Ledger {
     /// What is known of an idempotency key (its `args` are not looked at), if it is younger than [`IDEMPOTENCY_MS`] at
     /// `now`, wall clock.
     pub fn recall(&self, key: &Idempotency, now: Millis) -> Result<Option<Recalled>, LedgerError> {
-        self.settle();
+        if self.inner.shared.has_keyed() {
+            self.settle();
+        }
         let after = now.0.saturating_sub(IDEMPOTENCY_MS);
         self.read(|conn| {
             conn.prepare_cached(
@@ -253,8 +255,9 @@ impl Ledger {
 
     fn send(&self, job: Job, reply: Option<writer::Reply>) {
         // Where the thread is gone the job goes with its reply, and whoever waits learns of it by that.
+        let keyed = job.keyed().then(|| Keyed::new(&self.inner.shared));
         if let Some(queue) = &held(&self.inner.threads).queue {
-            let _ = queue.send(Queued { job, reply });
+            let _ = queue.send(Queued { job, reply, _keyed: keyed });
         }
     }
 

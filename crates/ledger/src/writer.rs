@@ -13,7 +13,7 @@ use cotenant_model::{Change, ChangeId, Digest, Durability, Millis, Outcome};
 use rusqlite::Connection;
 
 use crate::journal::{Chain, Draft};
-use crate::keeper::Shared;
+use crate::keeper::{Keyed, Shared};
 use crate::{Idempotency, Intent, LedgerError, rows, schema};
 
 /// Journal entries written in one transaction, so that an intent that arrives meanwhile waits a millisecond at most.
@@ -30,7 +30,11 @@ pub(crate) type Reply = SyncSender<Result<(), LedgerError>>;
 /// Something to write.
 #[derive(Debug)]
 pub(crate) enum Job {
-    Intend(Box<Intent>),
+    /// `light`: at durability `fast`, not synced for its own sake.
+    Intend {
+        intent: Box<Intent>,
+        light: bool,
+    },
     Observe(Box<Change>),
     MadeDir {
         change: ChangeId,
@@ -50,9 +54,11 @@ pub(crate) enum Job {
         answer: Vec<u8>,
         time: Millis,
     },
+    /// `promised`: its change was answered as one that survives the machine.
     Image {
         digest: Digest,
         bytes: Vec<u8>,
+        promised: bool,
     },
     Counter {
         kind: Arc<str>,
@@ -83,6 +89,8 @@ pub(crate) enum Job {
 pub(crate) struct Queued {
     pub(crate) job: Job,
     pub(crate) reply: Option<Reply>,
+    /// Held while a job that names an idempotency key is under way.
+    pub(crate) _keyed: Option<Keyed>,
 }
 
 impl Queued {
@@ -97,12 +105,22 @@ impl Queued {
 impl Job {
     /// Whether it must be on the disk before its answer.
     fn synced(&self) -> bool {
-        matches!(self, Job::Intend(_) | Job::Observe(_) | Job::Expire { .. } | Job::Barrier)
+        matches!(self, Job::Intend { light: false, .. } | Job::Observe(_) | Job::Expire { .. } | Job::Barrier)
+    }
+
+    /// Whether [`Ledger::recall`](crate::Ledger::recall) must see it.
+    pub(crate) fn keyed(&self) -> bool {
+        match self {
+            Job::Intend { intent, .. } => intent.idempotency.is_some(),
+            Job::Seal { answer, .. } => answer.is_some(),
+            Job::Remember { .. } => true,
+            _ => false,
+        }
     }
 
     /// Whether a full disk is a reason to refuse it: it begins something.
     fn refusable(&self) -> bool {
-        matches!(self, Job::Intend(_) | Job::Observe(_) | Job::Image { .. } | Job::Barrier)
+        matches!(self, Job::Intend { .. } | Job::Observe(_) | Job::Image { .. } | Job::Barrier)
     }
 
     /// Whether it is kept for later where even the reserve did not help: it ends something.
@@ -112,7 +130,7 @@ impl Job {
 
     fn apply(&self, conn: &Connection) -> rusqlite::Result<()> {
         match self {
-            Job::Intend(intent) => rows::insert_intent(conn, intent),
+            Job::Intend { intent, .. } => rows::insert_intent(conn, intent),
             Job::Observe(change) => {
                 let intent = Intent { change: (**change).clone(), paths: Vec::new(), idempotency: None };
                 rows::insert_intent(conn, &intent)?;
@@ -122,7 +140,7 @@ impl Job {
             Job::Seal { change, outcome, answer } => rows::seal(conn, *change, *outcome, answer.as_deref()),
             Job::Swept { change } => rows::sweep(conn, *change),
             Job::Remember { key, answer, time } => rows::insert_answer(conn, key, answer, *time),
-            Job::Image { digest, bytes } => rows::insert_image(conn, *digest, bytes),
+            Job::Image { digest, bytes, .. } => rows::insert_image(conn, *digest, bytes),
             Job::Counter { kind, value } => rows::set_counter(conn, kind, *value),
             Job::Expire { changes, now, answers_before } => {
                 crate::retention::expire(conn, changes, *now, *answers_before)
@@ -150,6 +168,9 @@ pub(crate) struct Writer {
     owed: Vec<Queued>,
     /// Who waits until the journal is written too.
     flushes: Vec<Reply>,
+    /// The log has images that were promised to survive the machine and are not synced yet. Whatever may come to rely
+    /// on them begins with an intent, and syncs them with it.
+    promises: bool,
     /// The connection's present setting: commits are synced.
     syncing: bool,
 }
@@ -172,6 +193,8 @@ impl Writer {
             dropped: 0,
             owed: Vec::new(),
             flushes: Vec::new(),
+            // An earlier process may have left some.
+            promises: true,
             syncing: false,
         })
     }
@@ -250,9 +273,13 @@ impl Writer {
         if batch.is_empty() {
             return Ok(());
         }
-        let synced =
-            self.shared.durability != Durability::Fast && batch.iter().any(|queued| queued.job.synced());
-        self.transact(synced, |conn| batch.iter().try_for_each(|queued| queued.job.apply(conn)))
+        let any = |wanted: fn(&Job) -> bool| batch.iter().any(|queued| wanted(&queued.job));
+        self.promises |= any(|job| matches!(job, Job::Image { promised: true, .. }));
+        let wanted = any(Job::synced) || (self.promises && any(|job| matches!(job, Job::Intend { .. })));
+        let synced = self.shared.durability != Durability::Fast && wanted;
+        self.transact(synced, |conn| batch.iter().try_for_each(|queued| queued.job.apply(conn)))?;
+        self.promises &= !synced;
+        Ok(())
     }
 
     fn transact(

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use cotenant_ledger::commit as record;
 use cotenant_ledger::{INLINE_MAX, LedgerError};
 use cotenant_model::{
-    Change, ChangeFile, ChangeId, ChangeKind, ChangeOp, Content, Digest, Millis, Outcome, WsPath,
+    Change, ChangeFile, ChangeId, ChangeKind, ChangeOp, Content, Digest, Durability, Millis, Outcome, WsPath,
 };
 use cotenant_tree::commit::{self, Grip, Inode, Look, Stamp};
 
@@ -25,6 +25,8 @@ const COPY_MAX: u64 = 1 << 20;
 /// A change that ended, with what is left on the disk of it.
 pub(super) struct Finish {
     pub(super) change: ChangeId,
+    /// What it was promised to survive.
+    pub(super) durability: Durability,
     /// When it was made, wall clock.
     pub(super) time: Millis,
     /// The clock's reading at `time`, to date what is found later.
@@ -127,7 +129,7 @@ impl Desk {
             };
             self.step("store.post", &rest.pair.at)?;
             if let Some(content) = &rest.content {
-                let stored = record::store(&self.ledger, content)?;
+                let stored = record::store_at(&self.ledger, content, job.durability)?;
                 fresh.extend((content.len() > INLINE_MAX).then_some(stored));
             } else if let Look::File(inode) = rest.pair.target.look()?
                 && inode.digest()? == digest

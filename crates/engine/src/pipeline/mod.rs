@@ -213,7 +213,8 @@ impl Pipeline {
         let change = record::next_change(&self.desk.ledger);
         let files: Vec<_> = prepared.change_files().into_iter().map(|file| (file.at, file.post)).collect();
         self.intend(&mut prepared, plan, how, change)?;
-        let ended = |outcome, rests| Finish { change, time: how.now, since, outcome, rests };
+        let durability = how.durability;
+        let ended = |outcome, rests| Finish { change, durability, time: how.now, since, outcome, rests };
         let aimed = match self.aim(prepared, change) {
             Ok(aimed) => aimed,
             Err((failure, pairs)) => {
@@ -326,7 +327,7 @@ impl Pipeline {
         };
         let first = plan.ops.first().map(|op| op.at.clone()).unwrap_or_default();
         let intent = Intent { change, paths: prepared.intent_paths(), idempotency: how.idempotency.clone() };
-        let ticket = record::intend(&self.desk.ledger, intent);
+        let ticket = record::intend_at(&self.desk.ledger, intent, how.durability);
         let flushed = self
             .desk
             .step("sync.data", &first)

@@ -90,6 +90,7 @@ pub(super) fn recover(
 fn finish(change: ChangeId, outcome: Outcome, found: Vec<Found>, now: Millis) -> Finish {
     Finish {
         change,
+        durability: Durability::Full,
         time: now,
         since: Instant::now(),
         outcome,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::os::unix::fs::PermissionsExt;
 
-use cotenant_ledger::{Idempotency, LedgerError, Medium, commit};
+use cotenant_ledger::{Idempotency, Intent, Ledger, LedgerError, LedgerOptions, Medium, commit};
 use cotenant_model::{
     Change, ChangeFile, ChangeId, ChangeKind, ChangeOp, Code, Digest, Durability, Millis, Outcome, RelPath,
     WsPath,
@@ -397,4 +397,24 @@ fn a_plan_of_a_thousand_paths_is_one_intent() {
     let id = land(&ledger, files.clone());
     assert_eq!(ledger.change(id).unwrap().unwrap().files, files);
     assert_eq!(ledger.newest(&at("d7/f0007")).unwrap().id, id);
+}
+
+#[test]
+fn an_intent_at_fast_outlives_the_process_with_its_key() {
+    let folder = Folder::new();
+    let ledger = folder.open();
+    let id = commit::next_change(&ledger);
+    let key = Idempotency { agent: "a".into(), tool: "t".into(), key: "k".to_owned(), args: Digest::of(b"") };
+    let keyed = Intent { idempotency: Some(key.clone()), ..intent(change(id, vec![edit("a", b"1", b"2")])) };
+    commit::intend_at(&ledger, keyed, Durability::Fast).wait().unwrap();
+    assert_eq!(ledger.recall(&key, Millis(1)).unwrap().unwrap().change, Some(id));
+    drop(ledger);
+    let (ledger, unsealed) =
+        Ledger::open(&LedgerOptions { dir: folder.state(), durability: Durability::Full }).unwrap();
+    assert_eq!(unsealed.iter().map(|intent| intent.change.id).collect::<Vec<_>>(), [id]);
+    commit::store_at(&ledger, b"2", Durability::Full).unwrap();
+    commit::remember(&ledger, &Idempotency { key: "other".to_owned(), ..key.clone() }, b"answer", Millis(1));
+    // What was only told a moment ago is recalled all the same.
+    let other = ledger.recall(&Idempotency { key: "other".to_owned(), ..key }, Millis(1)).unwrap().unwrap();
+    assert_eq!(other.answer.as_deref(), Some(&b"answer"[..]));
 }
