@@ -3,7 +3,7 @@
 //! A failed step does not hide the next one; only a failed build ends the run, because nothing can be tested
 //! then. Whatever the steps print passes through unchanged.
 
-use crate::{Failure, licences, packages, tidy, workspace};
+use crate::{Failure, clients, licences, packages, tidy, workspace};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -48,6 +48,7 @@ pub(crate) fn run(reach: Reach) -> Result<(), Failure> {
     if built {
         run.step("docs", docs);
         run.step("doc tests", || cargo(&["test", "--workspace", "--doc", "--quiet", "--locked"], &[]));
+        run.step("clients", clients::run);
         // Last, so that the runner's summary closes the run.
         if run.step("tests", || tests(nextest, reach)) && run.last() > TEST_SHARE {
             println!("note: the tests took more than {} s", TEST_SHARE.as_secs());

@@ -4,6 +4,7 @@
 
 mod bench;
 mod ci;
+mod clients;
 mod licences;
 mod packages;
 mod tidy;
@@ -18,6 +19,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
   ci [--long]   every check, in the order of their cost; --long adds what takes more than its share
   bench [NAME…] the promised figures, each against a named peer; --list names them
+  clients       clients that others wrote, against what was built here
   tidy          the house's rules alone
   licences      the licences of what is locked, against deny.toml";
 
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         ["ci"] => ci::run(ci::Reach::Usual),
         ["ci", "--long"] => ci::run(ci::Reach::Long),
         ["bench", rest @ ..] => bench::run(rest),
+        ["clients"] => clients::run(),
         ["tidy"] => tidy::run(),
         ["licences"] => licences::run(),
         _ => {
