@@ -12,6 +12,8 @@ const NEEDED: &[(&str, &str)] = &[
     ("rg", "ripgrep"),
     // Foreign writers and raw clients.
     ("python3", "python3"),
+    // Real clients: the conformance suite, the Inspector.
+    ("npm", "npm"),
     // Mounts and namespaces for full disks, read-only disks and other users.
     ("unshare", "util-linux"),
     ("mount", "mount"),

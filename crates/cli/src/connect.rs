@@ -89,6 +89,7 @@ fn hello(matches: &ArgMatches) -> Result<Hello, String> {
         tools: sets.transpose()?,
         structured: matches.get_flag("structured"),
         plan: matches.get_flag("plan"),
+        number: None,
         pid: None,
     })
 }

@@ -46,8 +46,7 @@ pub(crate) fn usage(why: &str) -> Exit {
 pub(crate) fn safe(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for ch in text.chars() {
-        let hides = matches!(ch, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
-        if hides || (ch.is_control() && ch != '\n' && ch != '\t') {
+        if cotenant_model::needs_escape(ch) && ch != '\n' && ch != '\t' {
             safe.push_str(&format!("<U+{:04X}>", ch as u32));
         } else {
             safe.push(ch);

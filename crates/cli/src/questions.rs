@@ -157,6 +157,11 @@ fn review(desk: &mut Desk) -> Exit {
         let Some(question) =
             list.iter().find(|question| !skipped.iter().any(|id| id == text(question, "id")))
         else {
+            if !std::io::stdin().is_terminal() {
+                // Nobody will answer what comes later.
+                out::line("nothing waits");
+                return Exit::Done;
+            }
             if skipped.is_empty() && value.get("said").is_none() {
                 out::line("nothing waits; questions are shown as they come (end with Ctrl-D or Ctrl-C)");
             }

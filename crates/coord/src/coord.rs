@@ -451,6 +451,11 @@ impl Coord {
         self.notices.take(session)
     }
 
+    /// Whether something waits to be told.
+    pub fn has_notices(&self, session: SessionId) -> bool {
+        self.notices.waits(session)
+    }
+
     /// What was told last, oldest first: `whoami` repeats it.
     pub fn recent_notices(&self, session: SessionId) -> impl Iterator<Item = &Notice> {
         self.notices.recent(session)

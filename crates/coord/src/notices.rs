@@ -176,6 +176,11 @@ impl Notices {
         taken
     }
 
+    /// Whether something waits.
+    pub(crate) fn waits(&self, id: SessionId) -> bool {
+        self.0.get(&id).is_some_and(|mail| !mail.waiting.is_empty())
+    }
+
     /// What was delivered last, oldest first.
     pub(crate) fn recent(&self, id: SessionId) -> impl Iterator<Item = &Notice> {
         self.0.get(&id).into_iter().flat_map(|mail| &mail.recent)

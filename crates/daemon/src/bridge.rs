@@ -55,9 +55,13 @@ pub enum End {
 /// Copies until the client closes `input` or `output`, or until no daemon can be had.
 pub fn run(place: &Place, starter: &Starter, hello: &Hello, input: OwnedFd, output: OwnedFd) -> End {
     let output = Arc::new(Mutex::new(File::from(output)));
-    let asking = Asking { kind: Kind::Mcp, hello: hello.clone(), any_build: false };
+    let mut asking = Asking { kind: Kind::Mcp, hello: hello.clone(), any_build: false };
     let (stream, read) = match connect_or_start(place, starter, &asking) {
-        Ok(client) => client.into_stream(),
+        Ok(client) => {
+            // To another daemon it is the agent that it was to this one.
+            asking.hello.number = asking.hello.number.or(client.session);
+            client.into_stream()
+        }
         Err(refusal) => {
             turn_away(File::from(input), &output, &refusal);
             return End::Daemon;

@@ -34,6 +34,8 @@ pub struct Client {
     pub pid: u32,
     /// The daemon's build.
     pub build: String,
+    /// The number of the agent's session, where it is one.
+    pub session: Option<u64>,
 }
 
 /// How an attempt to connect ended.
@@ -78,7 +80,7 @@ fn attempt(place: &Place, asking: &Asking) -> Result<Attempt, Refusal> {
         Err(error) => return Err(broken(&error)),
     };
     match reply {
-        Reply::Open { build, pid, .. } => Ok(Attempt::Open(Client { stream, pid, build })),
+        Reply::Open { build, pid, session, .. } => Ok(Attempt::Open(Client { stream, pid, build, session })),
         Reply::Replaced { .. } => Ok(Attempt::Nobody),
         Reply::Refused { refusal } => Err(refusal_of(&refusal)),
     }

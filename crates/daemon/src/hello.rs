@@ -43,6 +43,8 @@ pub(crate) struct First {
     pub(crate) structured: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) plan: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) number: Option<u64>,
 }
 
 impl First {
@@ -59,6 +61,7 @@ impl First {
             tools: hello.tools.as_ref().map(|sets| sets.iter().map(|set| set.name().to_owned()).collect()),
             structured: hello.structured,
             plan: hello.plan,
+            number: hello.number,
         }
     }
 
@@ -84,6 +87,7 @@ impl First {
                 .transpose()?,
             structured: self.structured,
             plan: self.plan,
+            number: self.number,
             pid: Some(pid),
         })
     }
@@ -107,6 +111,9 @@ pub(crate) enum Reply {
         build: String,
         /// The daemon's process.
         pid: u32,
+        /// The number of an agent's session.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<u64>,
     },
     /// The daemon is of another build and goes away once its calls are done: connect again.
     Replaced {

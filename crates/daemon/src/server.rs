@@ -196,8 +196,9 @@ fn serve(started: Started, idle: Duration) -> Result<(), Refusal> {
     runtime.shutdown_timeout(FINISH);
     let held = std::mem::take(&mut *server.held.lock().unwrap_or_else(PoisonError::into_inner));
     drop(server);
-    drop(lock);
     drop(held);
+    // Background threads may still hold the ledger: the next daemon waits for the process, not for this line.
+    std::mem::forget(lock);
     ended.map_err(|error| failed("The socket", &error))
 }
 

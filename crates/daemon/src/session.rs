@@ -53,12 +53,17 @@ pub(crate) async fn connection(server: Arc<Server>, stream: UnixStream) {
     match first.kind {
         Kind::Mcp => mcp(&server, &first, peer, input, output).await,
         Kind::Admin => {
-            let open = Reply::Open { ok: true, build: build_id().to_owned(), pid: std::process::id() };
+            let open = standing(None);
             if send(&mut output, &open).await {
                 admin(&server, peer, held.ok(), input, output).await;
             }
         }
     }
+}
+
+/// The daemon's word that the connection stands.
+fn standing(session: Option<u64>) -> Reply {
+    Reply::Open { ok: true, build: build_id().to_owned(), pid: std::process::id(), session }
 }
 
 /// Who is at the other end; `None` for another user, and for one who has gone.
@@ -111,7 +116,7 @@ async fn mcp(server: &Arc<Server>, first: &First, peer: Peer, input: Input, mut 
         Ok(session) => session,
         Err(refusal) => return refuse(&mut output, &refusal).await,
     };
-    let open = Reply::Open { ok: true, build: build_id().to_owned(), pid: std::process::id() };
+    let open = standing(Some(session.0));
     if send(&mut output, &open).await {
         server.agents.fetch_add(1, Ordering::Relaxed);
         let input = Box::new(Counted::new(input, Arc::clone(&server.much)));

@@ -144,23 +144,24 @@ impl From<Vec<String>> for FactValue {
 impl fmt::Display for FactValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FactValue::Text(text) => quoted(text, f),
+            FactValue::Text(text) => quoted(text, false, f),
             FactValue::Number(number) => write!(f, "{number}"),
             FactValue::Flag(flag) => f.write_str(if *flag { "yes" } else { "no" }),
             FactValue::List(list) => list.iter().enumerate().try_for_each(|(index, item)| {
                 if index > 0 {
                     f.write_str(",")?;
                 }
-                quoted(item, f)
+                quoted(item, true, f)
             }),
         }
     }
 }
 
-/// `text` bare, or as a JSON string where it has a space, a quote, a backslash, a comma that would split a list, a
-/// control character or one that reorders or hides text.
-fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let plain = |ch: char| !(ch.is_whitespace() || ch.is_control() || ch == '"' || ch == '\\' || hides(ch));
+/// `text` bare, or as a JSON string where it has a space, a quote, a backslash, in a list a comma, a control character
+/// or one that reorders or hides text.
+fn quoted(text: &str, listed: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let splits = |ch: char| ch.is_whitespace() || ch == '"' || ch == '\\' || (listed && ch == ',');
+    let plain = |ch: char| !(splits(ch) || needs_escape(ch));
     if !text.is_empty() && text.chars().all(plain) {
         return f.write_str(text);
     }
@@ -172,16 +173,23 @@ fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             '\n' => f.write_str("\\n")?,
             '\r' => f.write_str("\\r")?,
             '\t' => f.write_str("\\t")?,
-            _ if ch.is_control() || hides(ch) => write!(f, "\\u{:04x}", ch as u32)?,
+            _ if needs_escape(ch) => {
+                let mut units = [0; 2];
+                ch.encode_utf16(&mut units).iter().try_for_each(|unit| write!(f, "\\u{unit:04x}"))?;
+            }
             _ => write!(f, "{ch}")?,
         }
     }
     f.write_str("\"")
 }
 
-/// Characters that reorder or hide what stands around them: bidi controls, zero-width characters, the BOM.
-fn hides(ch: char) -> bool {
-    matches!(ch, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+/// Characters that could end a line, or reorder or hide what stands around them: control characters, the separators of
+/// lines and paragraphs, bidi controls, zero-width characters, the BOM, annotations and tags.
+pub fn needs_escape(ch: char) -> bool {
+    ch.is_control()
+        || matches!(ch,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// A named fact of a header line or a refusal.

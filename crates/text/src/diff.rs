@@ -74,8 +74,9 @@ impl Diff {
         for hunk in &self.hunks {
             let mut text =
                 format!("@@ -{},{} +{},{} @@\n", hunk.old_start, hunk.old_len, hunk.new_start, hunk.new_len);
+            let mixed = hunk.mixes_endings();
             for line in &hunk.lines {
-                text.push_str(&line.render(hunk.mixes_endings(), seen));
+                text.push_str(&line.render(mixed, seen));
                 if out.len() + text.len() + LEFT_OUT > max_bytes && (done > 0 || total > 1) {
                     let _ = writeln!(out, "…[{} of {total} diff lines left out]…", total - done);
                     return out;

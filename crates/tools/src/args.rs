@@ -236,6 +236,12 @@ fn param(tool: &Tool, name: &str) -> Option<&'static Param> {
     })
 }
 
+/// The argument that `name` stands for: its own name where the tool has it by any, else `name`.
+pub fn canonical(tool: &Tool, name: &str) -> String {
+    let name = snake(name);
+    param(tool, &name).map_or(name, |param| param.name.to_owned())
+}
+
 /// `filePath` and `file-path` are `file_path`; `-i` stays.
 fn snake(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 2);
@@ -299,15 +305,9 @@ fn whole(number: Option<f64>) -> Option<Value> {
 /// `BAD_INPUT` about one argument.
 pub fn bad(tool: &Tool, argument: &str, sentence: &str) -> Refusal {
     let takes: Vec<&str> = accepted(tool).map(|param| param.name).collect();
-    let next =
-        match tool.params.iter().filter(|param| param.required).map(|param| param.name).collect::<Vec<_>>() {
-            required if required.is_empty() => format!("{} {{}}", tool.name),
-            required => format!(
-                "{} {{{}}}",
-                tool.name,
-                required.iter().map(|name| format!("{name:?}:…")).collect::<Vec<_>>().join(",")
-            ),
-        };
+    let required = tool.params.iter().filter(|param| param.required);
+    let form: Map<String, Value> = required.map(|param| (param.name.to_owned(), "…".into())).collect();
+    let next = crate::reply::call_text(tool.name, &form.into());
     Refusal::new(Code::BadInput, format!("{sentence}; nothing was done. It takes: {}.", takes.join(", ")))
         .fact("tool", tool.name)
         .fact("argument", argument)

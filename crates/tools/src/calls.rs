@@ -19,6 +19,15 @@ use crate::toolbox::{MOST_WAIT_MS, Toolbox};
 /// Bytes of the diff that a human, or `dry_run`, is shown, unless `max_bytes` says otherwise.
 pub(crate) const DIFF: usize = 32 * 1024;
 
+/// Bytes of an answer's notices at most; the first is told whatever it takes.
+pub(crate) const NOTICES: usize = 900;
+
+/// Bytes of a refusal, its block apart, at most.
+const REFUSAL: usize = 1200;
+
+/// So often a call is planned whose file others change at the same moment.
+const PLANS: u32 = 5;
+
 /// A call that has been understood.
 pub(crate) struct Heard<'a> {
     pub(crate) call: &'a Call,
@@ -45,7 +54,7 @@ impl Toolbox {
         };
         let answer = match outcome {
             Ok(Done::Reply(reply)) => self.render_reply(call, reply),
-            Ok(Done::Stored(answer)) => *answer,
+            Ok(Done::Stored(answer)) => self.replayed(call, *answer),
             Err(refusal) => self.render_refusal(call, refusal),
         };
         self.ws.coord().counted(call.session, &call.tool, code);
@@ -59,14 +68,14 @@ impl Toolbox {
                 .next("open a new one"));
         };
         let tool = registry::find(&call.tool).filter(|tool| terms.sets.contains(&tool.set));
-        let Some(tool) = tool else { return Err(no_tool(&call.tool, &terms.sets)) };
+        let Some(tool) = tool else { return Err(self.no_tool(call, &terms.sets)) };
         let raw = with_end_line(tool, &call.args);
         let args = Args::decode(tool, &raw).map_err(|refusal| self.retryable(call, tool, &raw, refusal))?;
         Ok(Heard { call, tool, raw, args })
     }
 
     /// A slip in an argument's name is mended by a short `retry` instead of sending everything again.
-    fn retryable(
+    pub(crate) fn retryable(
         &self,
         call: &Call,
         tool: &'static Tool,
@@ -143,13 +152,7 @@ impl Toolbox {
             return self.recall_question(heard, key);
         };
         if found.args != key.args {
-            return Err(Refusal::new(
-                Code::BadInput,
-                "This idempotency_key was used for another call; nothing was done.",
-            )
-            .fact("tool", heard.tool.name)
-            .fact("argument", "idempotency_key")
-            .next("use a new key for a new call"));
+            return Err(key_used(heard.tool));
         }
         if let Some(answer) = found.answer.as_deref().and_then(stored) {
             return Ok(Some(answer));
@@ -172,7 +175,7 @@ impl Toolbox {
         let outcome = self.run(heard, Some(key));
         match &outcome {
             Err(refusal) if refusal.code.is_passing() => {}
-            Err(refusal) => self.ws.remember(key, &store(&plain_refusal(refusal))),
+            Err(refusal) => self.ws.remember(key, &store_refusal(refusal)),
             Ok(reply) => self.ws.remember(key, &store_reply(reply)),
         }
         outcome.map(Done::Reply)
@@ -183,18 +186,34 @@ impl Toolbox {
         self.run(heard, None)
     }
 
+    /// Plans and lands. Where another changed the file between plan and swap, the plan is made anew: most such changes
+    /// lie elsewhere in the file, and those that do not are refused by the plan itself.
+    fn change(
+        &self,
+        ctx: &Ctx<'_>,
+        heard: &Heard<'_>,
+        plan: fn(&Ctx<'_>, &Args) -> Result<Planned, Refusal>,
+        key: Option<&Idempotency>,
+    ) -> Result<Reply, Refusal> {
+        let mut plans = 0;
+        loop {
+            let planned = plan(ctx, &heard.args)?;
+            if heard.args.flag("dry_run") {
+                return Ok(dry(ctx, &heard.args, &planned));
+            }
+            plans += 1;
+            match self.land(heard, planned, key) {
+                Err(refusal) if plans < PLANS && was_raced(&refusal) => {}
+                done => return done,
+            }
+        }
+    }
+
     fn run(&self, heard: &Heard<'_>, key: Option<&Idempotency>) -> Result<Reply, Refusal> {
         let ctx = self.ctx(heard.call.session, heard.tool, &heard.raw);
         let mut reply = match heard.tool.run {
             Run::Look(look) => look(&ctx, &heard.args)?,
-            Run::Change(plan) => {
-                let planned = plan(&ctx, &heard.args)?;
-                if heard.args.flag("dry_run") {
-                    dry(&ctx, &heard.args, &planned)
-                } else {
-                    self.land(heard, planned, key)?
-                }
-            }
+            Run::Change(plan) => self.change(&ctx, heard, plan, key)?,
             Run::Retry => self.retry(heard)?,
         };
         if !heard.args.ignored.is_empty() {
@@ -313,6 +332,11 @@ impl Toolbox {
     }
 }
 
+/// Whether only the moment was wrong: the file was another one at the swap, and nothing of the plan stands.
+fn was_raced(refusal: &Refusal) -> bool {
+    refusal.code == Code::FileChangedSinceRead && refusal.get("overtaken").is_none()
+}
+
 /// What a call came to.
 pub(crate) enum Done {
     Reply(Reply),
@@ -345,9 +369,15 @@ fn landed_files(planned: &Planned, landed: &Landed) -> Vec<LandedFile> {
             .map(|region| (region.new.start, region.new.end.saturating_sub(1).max(region.new.start)))
             .collect()
     };
+    // A directory is no file that anyone has seen or changed.
+    let is_file = |at: &WsPath| {
+        let directory = |op: &FileOp| op.at == *at && matches!(op.op, Op::MakeDir | Op::RemoveDir);
+        !planned.ops.iter().any(directory)
+    };
     landed
         .files
         .iter()
+        .filter(|(at, _)| is_file(at))
         .map(|(at, post)| LandedFile { at: at.clone(), post: *post, lines: lines(at) })
         .collect()
 }
@@ -356,6 +386,21 @@ fn plain(value: &cotenant_model::FactValue) -> String {
     match value {
         cotenant_model::FactValue::Text(text) => text.clone(),
         other => other.to_string(),
+    }
+}
+
+impl Toolbox {
+    /// There is no such tool; where its name is a slip, a token repeats the call with the right one.
+    fn no_tool(&self, call: &Call, sets: &[cotenant_model::ToolSet]) -> Refusal {
+        let refusal = no_tool(&call.tool, sets);
+        let near = registry::near(&call.tool, sets).and_then(registry::find);
+        match near.filter(|near| Args::decode(near, &with_end_line(near, &call.args)).is_ok()) {
+            Some(near) => {
+                let token = self.ctx(call.session, near, &call.args).retry_token();
+                refusal.next(format!("retry {} is the same call of {}", json!({"token": token}), near.name))
+            }
+            None => refusal,
+        }
     }
 }
 
@@ -372,7 +417,64 @@ fn no_tool(name: &str, sets: &[cotenant_model::ToolSet]) -> Refusal {
         ),
     )
     .fact("tool", shown)
-    .next(format!("{} {{…}}", near.unwrap_or("whoami")))
+    .next(match near {
+        Some(near) => format!("call {near} with its own arguments; whoami {{}} tells where you are"),
+        None => "whoami {}".to_owned(),
+    })
+}
+
+/// The notices as lines, those that do not fit as their number: `_meta` has them all.
+fn lines_of(notices: &[(String, Value)]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut bytes = 0;
+    for (index, (text, _)) in notices.iter().enumerate() {
+        bytes += text.len() + 3;
+        if index > 0 && bytes > NOTICES {
+            lines.push(format!("and {} more; whoami and history have them", notices.len() - index));
+            break;
+        }
+        lines.push(text.clone());
+    }
+    lines
+}
+
+/// A refusal within what a refusal may weigh, whatever a client sent to be quoted in it.
+fn brief(mut refusal: Refusal) -> Refusal {
+    use cotenant_model::FactValue;
+    let cut = |text: &mut String, most: usize| {
+        if text.len() > most {
+            text.truncate(text.floor_char_boundary(most));
+            text.push('…');
+        }
+    };
+    let weight = |refusal: &Refusal| refusal.to_string().len() - refusal.block.len();
+    if weight(&refusal) <= REFUSAL {
+        return refusal;
+    }
+    for fact in &mut refusal.facts {
+        match &mut fact.value {
+            FactValue::Text(text) => cut(text, 120),
+            FactValue::List(list) => {
+                list.truncate(3);
+                list.iter_mut().for_each(|text| cut(text, 120));
+            }
+            FactValue::Number(_) | FactValue::Flag(_) => {}
+        }
+    }
+    cut(&mut refusal.message, 400);
+    if weight(&refusal) > REFUSAL {
+        // A call that was cut would not work.
+        refusal.next = "whoami {}".to_owned();
+    }
+    refusal
+}
+
+/// A key that came with other arguments before.
+pub(crate) fn key_used(tool: &Tool) -> Refusal {
+    Refusal::new(Code::BadInput, "This idempotency_key was used for another call; nothing was done.")
+        .fact("tool", tool.name)
+        .fact("argument", "idempotency_key")
+        .next("use a new key for a new call")
 }
 
 fn plain_refusal(refusal: &Refusal) -> Answer {
@@ -383,11 +485,22 @@ fn plain_refusal(refusal: &Refusal) -> Answer {
 
 /// A reply as it is kept under an idempotency key.
 pub(crate) fn store_reply(reply: &Reply) -> Vec<u8> {
-    store(&Answer { text: reply.text(), ..Answer::default() })
+    let mut meta = Map::new();
+    meta.insert("cotenant/facts".to_owned(), facts_json(&reply.facts).into());
+    store(&Answer { text: reply.text(), is_error: false, meta, structured: Some(reply.json().into()) })
+}
+
+/// A refusal as it is kept under an idempotency key.
+pub(crate) fn store_refusal(refusal: &Refusal) -> Vec<u8> {
+    let answer = plain_refusal(refusal);
+    store(&Answer { structured: Some(refusal_json(refusal).into()), ..answer })
 }
 
 fn store(answer: &Answer) -> Vec<u8> {
-    json!({"text": answer.text, "is_error": answer.is_error, "meta": answer.meta}).to_string().into_bytes()
+    let fields = &answer.structured;
+    json!({"text": answer.text, "is_error": answer.is_error, "meta": answer.meta, "fields": fields})
+        .to_string()
+        .into_bytes()
 }
 
 fn stored(bytes: &[u8]) -> Option<Answer> {
@@ -396,14 +509,14 @@ fn stored(bytes: &[u8]) -> Option<Answer> {
         text: value.get("text")?.as_str()?.to_owned(),
         is_error: value.get("is_error")?.as_bool()?,
         meta: value.get("meta").and_then(Value::as_object).cloned().unwrap_or_default(),
-        structured: None,
+        structured: value.get("fields").filter(|fields| fields.is_object()).cloned(),
     })
 }
 
 impl Toolbox {
     pub(crate) fn render_reply(&self, call: &Call, mut reply: Reply) -> Answer {
         let notices = self.notices(call.session);
-        reply.notices.extend(notices.iter().map(|notice| notice.0.clone()));
+        reply.notices.extend(lines_of(&notices));
         let text = reply.text();
         let mut meta = Map::new();
         // The same facts for programs, where they are few.
@@ -419,13 +532,15 @@ impl Toolbox {
     }
 
     pub(crate) fn render_refusal(&self, call: &Call, refusal: Refusal) -> Answer {
+        let refusal = brief(refusal);
         let notices = self.notices(call.session);
         let mut answer = plain_refusal(&refusal);
         if !notices.is_empty() {
-            let announced = refusal.clone().fact("notices", notices.len()).to_string();
+            let told = lines_of(&notices);
+            let announced = refusal.clone().fact("notices", told.len()).to_string();
             let (first, rest) = announced.split_once('\n').unwrap_or((&announced, ""));
             let lines: String =
-                notices.iter().map(|notice| format!("\n! {}", notice.0.replace('\n', " "))).collect();
+                told.iter().map(|notice| format!("\n! {}", notice.replace(['\n', '\r'], " "))).collect();
             answer.text = format!("{first}{lines}\n{rest}");
             self.notices_meta(&mut answer.meta, &notices);
         }
@@ -433,6 +548,18 @@ impl Toolbox {
             let mut fields = refusal_json(&refusal);
             fields.insert("text".to_owned(), answer.text.as_str().into());
             fields.into()
+        });
+        answer
+    }
+
+    /// A stored answer, with its fields where the caller is a program.
+    fn replayed(&self, call: &Call, mut answer: Answer) -> Answer {
+        let fields = answer.structured.take().filter(|_| self.wants_fields(call));
+        answer.structured = fields.map(|mut fields| {
+            if let Some(map) = fields.as_object_mut() {
+                map.entry("text").or_insert_with(|| answer.text.as_str().into());
+            }
+            fields
         });
         answer
     }

@@ -163,7 +163,7 @@ impl Ctx<'_> {
     }
 
     fn refused(&self, error: &TreeError, at: &WsPath) -> Refusal {
-        if matches!(error, TreeError::NotFound { .. }) {
+        if matches!(error, TreeError::NotFound) {
             return self.missing(at);
         }
         let refusal = error.refusal(&self.show(at));

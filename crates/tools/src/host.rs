@@ -22,6 +22,9 @@ pub struct Hello {
     pub structured: bool,
     /// `--plan`.
     pub plan: bool,
+    /// The number in the name of an agent without one: a bridge that found another daemon brings the one it had, so
+    /// that it stays the agent it was.
+    pub number: Option<u64>,
     /// The process the session is tied to; `None` over HTTP.
     pub pid: Option<u32>,
 }

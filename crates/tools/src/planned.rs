@@ -7,7 +7,7 @@ use crate::ctx::Loaded;
 use crate::reply::Reply;
 
 /// Lines of context in a diff.
-const CONTEXT: usize = 3;
+pub(crate) const CONTEXT: usize = 3;
 
 /// A plan and its answer. Nothing has been written.
 #[derive(Clone, Debug, Default)]

@@ -7,7 +7,7 @@ use cotenant_engine::Idempotency;
 use cotenant_model::{ApprovalId, Code, Durability, Plan, Refusal, RetryToken, SessionId};
 use serde_json::{Map, Value, json};
 
-use crate::args::Args;
+use crate::args::{Args, canonical, with_end_line};
 use crate::calls::Heard;
 use crate::host::Call;
 use crate::planned::Planned;
@@ -164,7 +164,13 @@ impl Toolbox {
             Some(path) => refusal.fact("path", path),
             None => refusal,
         };
-        refusal.fact("by", "human").next("do what the reason says; do not send this change again")
+        let refusal =
+            refusal.fact("by", "human").next("do what the reason says; do not send this change again");
+        // A no is final: the same key does not ask again.
+        if let Some(key) = question.and_then(|question| question.key) {
+            self.ws.remember(&key, &crate::calls::store_refusal(&refusal));
+        }
+        refusal
     }
 
     fn stale(&self, call: &Call, id: ApprovalId) -> Refusal {
@@ -200,29 +206,40 @@ impl Toolbox {
             .fact("token", token)
             .next("send the call itself again"));
         };
-        let set = heard.args.value("set").and_then(Value::as_object).cloned().unwrap_or_default();
+        let mut set = heard.args.value("set").and_then(Value::as_object).cloned().unwrap_or_default();
+        if heard.args.flag("dry_run") {
+            set.insert("dry_run".to_owned(), true.into());
+        }
         let wait_ms = heard.args.count("wait_s").unwrap_or(0) as u64 * 1000;
         if let Some(id) = kept.approval.filter(|_| set.is_empty()) {
             self.leave(heard.call.ticket);
             return self.collect(heard.call, id, wait_ms.min(MOST_WAIT_MS));
         }
+        let Some(tool) = crate::registry::find(&kept.tool) else {
+            return Err(Refusal::new(Code::HandleExpired, "That tool is gone.").next("whoami {}"));
+        };
         let mut args: Map<String, Value> = serde_json::from_slice(&kept.args).unwrap_or_default();
         for (name, value) in set {
-            if value.is_null() {
-                args.remove(&name);
-            } else {
+            // The argument may have come under another of its names the first time.
+            let meant = canonical(tool, &name);
+            args.retain(|kept, _| canonical(tool, kept) != meant);
+            if !value.is_null() {
                 args.insert(name, value);
             }
         }
-        self.again(heard, &kept.tool, args)
+        self.again(heard, tool, args)
     }
 
     /// Runs the repeated call as a new one.
-    fn again(&self, heard: &Heard<'_>, tool: &str, raw: Map<String, Value>) -> Result<Reply, Refusal> {
-        let Some(tool) = crate::registry::find(tool) else {
-            return Err(Refusal::new(Code::HandleExpired, "That tool is gone.").next("whoami {}"));
-        };
-        let args = Args::decode(tool, &raw)?;
+    fn again(
+        &self,
+        heard: &Heard<'_>,
+        tool: &'static Tool,
+        raw: Map<String, Value>,
+    ) -> Result<Reply, Refusal> {
+        let raw = with_end_line(tool, &raw);
+        let args =
+            Args::decode(tool, &raw).map_err(|refusal| self.retryable(heard.call, tool, &raw, refusal))?;
         let call = Call { tool: tool.name.to_owned(), args: raw.clone(), ..heard.call.clone() };
         self.run_plain(&Heard { call: &call, tool, raw, args })
     }
@@ -240,9 +257,15 @@ impl Toolbox {
                     other.agent == key.agent && other.tool == key.tool && other.key == key.key
                 })
             };
-            questions.iter().find(|(_, question)| same(question)).map(|(id, _)| *id)
+            let found = questions.iter().find(|(_, question)| same(question));
+            found.map(|(id, question)| {
+                (*id, question.key.as_ref().is_some_and(|other| other.args == key.args))
+            })
         };
-        let Some(id) = id else { return Ok(None) };
+        let Some((id, same_call)) = id else { return Ok(None) };
+        if !same_call {
+            return Err(crate::calls::key_used(heard.tool));
+        }
         let reply = self.collect(heard.call, id, 0)?;
         Ok(Some(self.render_reply(heard.call, reply)))
     }

@@ -44,6 +44,8 @@ pub(crate) struct Terms {
     pub(crate) read_only: Vec<FolderId>,
     /// `--agent` was given: the client's info does not rename it.
     named: bool,
+    /// The number in its name otherwise.
+    number: u64,
     list: OnceLock<Arc<Vec<Value>>>,
     last_turn: Mutex<Option<String>>,
 }
@@ -113,9 +115,12 @@ impl Host for Toolbox {
         let rule =
             hello.agent.as_ref().and_then(|agent| settings.agents.get(agent)).cloned().unwrap_or_default();
         let profile = hello.profile.or(rule.profile).unwrap_or(settings.profile);
+        // What the settings say of an agent by name may only be narrowed.
+        let profile = rule.profile.map_or(profile, |most| profile.min(most));
         let (within, read_only) = self.narrowed_by(&rule);
         let id = SessionId(self.ws.next_id("session")?);
-        let agent: Agent = hello.agent.clone().unwrap_or_else(|| format!("agent-{}", id.0)).into();
+        let number = hello.number.unwrap_or(id.0);
+        let agent: Agent = hello.agent.clone().unwrap_or_else(|| format!("agent-{number}")).into();
         let who = NewSession {
             agent,
             task: hello.task.as_deref().map(Into::into),
@@ -128,10 +133,12 @@ impl Host for Toolbox {
         let terms = Terms {
             profile,
             durability: hello.durability,
-            sets: hello.tools.clone().or(rule.tools).unwrap_or_else(|| settings.tools.clone()),
+            sets: tool_sets(hello.tools.as_ref(), rule.tools.as_ref())
+                .unwrap_or_else(|| settings.tools.clone()),
             read_only,
             structured: hello.structured,
             named: hello.agent.is_some(),
+            number,
             list: OnceLock::new(),
             last_turn: Mutex::default(),
         };
@@ -142,11 +149,11 @@ impl Host for Toolbox {
     }
 
     fn introduce(&self, session: SessionId, client: &str, roots: Option<&[String]>) {
-        let named = self.terms(session).is_some_and(|terms| terms.named);
+        let Some(terms) = self.terms(session) else { return };
         let mut coord = self.ws.coord();
-        if !named && !client.is_empty() {
+        if !terms.named && !client.is_empty() {
             let name: String = client.chars().filter(|ch| !ch.is_control()).take(40).collect();
-            coord.rename_session(session, format!("{name}-{}", session.0).into());
+            coord.rename_session(session, format!("{name}-{}", terms.number).into());
         }
         if let Some(roots) = roots {
             // A root outside of ours narrows to nothing of ours; an announced parent of ours leaves all of it.
@@ -256,6 +263,14 @@ impl Toolbox {
     pub(crate) fn leave(&self, ticket: Ticket) {
         let _ready = self.ws.coord().leave(ticket.0);
         self.ws.wake();
+    }
+}
+
+/// The sets that were asked for, of those that the settings leave the agent.
+fn tool_sets(asked: Option<&Vec<ToolSet>>, ruled: Option<&Vec<ToolSet>>) -> Option<Vec<ToolSet>> {
+    match (asked, ruled) {
+        (Some(asked), Some(ruled)) => Some(asked.iter().copied().filter(|set| ruled.contains(set)).collect()),
+        (asked, ruled) => asked.or(ruled).cloned(),
     }
 }
 

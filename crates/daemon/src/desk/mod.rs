@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 pub use journal::verify_lines;
 
-use crate::{Admin, Opening, Peer, clock};
+use crate::{Admin, Opened, Opening, Peer, clock};
 
 /// The daemon's clocks, as the engine wants them.
 struct Clocks;
@@ -37,7 +37,7 @@ pub struct Desk {
 }
 
 /// Opens the workspace, with all recovery, for [`crate::run`].
-pub fn open(opening: Opening) -> Result<(Arc<dyn Host>, Arc<dyn Admin>), Refusal> {
+pub fn open(opening: Opening) -> Result<Opened, Refusal> {
     let options = Options {
         root: opening.place.root.clone(),
         state: opening.place.state.join("ledger"),

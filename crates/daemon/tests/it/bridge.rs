@@ -34,6 +34,7 @@ fn flags_reach_the_session() {
         structured: true,
         plan: true,
         pid: None,
+        number: None,
     };
     let mut bridge = ground.bridge_as(hello.clone());
     let said = Hello { pid: Some(std::process::id()), ..hello };

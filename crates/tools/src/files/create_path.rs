@@ -29,8 +29,10 @@ pub const TOOL: Tool = Tool {
 fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Planned, Refusal> {
     let directory = args.text("kind") == Some("directory")
         || (args.text("kind").is_none() && args.need("path").ends_with('/'));
-    let path = if directory { args.need("path").trim_end_matches('/') } else { args.need("path") };
-    let place = ctx.place(path)?;
+    let given = args.need("path");
+    let bare = given.trim_end_matches('/');
+    // `/` alone is an absolute path, not the empty one.
+    let place = ctx.place(if directory && !bare.is_empty() { bare } else { given })?;
     let shown = ctx.show(&place.asked);
     match &place.kind {
         Found::Absent { .. } if !directory => write_file::create(

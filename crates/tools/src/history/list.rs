@@ -40,7 +40,6 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Reply, Refusal> {
         Some(text) => Some(ctx.path(text)?).filter(|at| !(at.path.is_root() && at.folder.0 == 0)),
         None => None,
     };
-    let mine = args.text("agent") == Some("me");
     let agent = match args.text("agent") {
         Some("me") => ctx.ws.coord().session(ctx.session).map(|me| me.agent.to_string()),
         other => other.map(str::to_owned),
@@ -49,7 +48,8 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Reply, Refusal> {
     let query = Query {
         path,
         agent,
-        session: (turn.is_some() || mine).then_some(ctx.session).filter(|_| turn.is_some()),
+        // Turns are numbered within a session: without another agent's name, this one's are meant.
+        session: turn.filter(|_| matches!(args.text("agent"), None | Some("me"))).map(|_| ctx.session),
         turn,
         since: args.text("since").map(|text| since(ctx, text)).transpose()?,
         aborted: false,

@@ -1,12 +1,12 @@
 //! `show_change`: diff, author and reason of one change. What it shows counts as read.
 
 use cotenant_ledger::Restorable;
-use cotenant_model::{ChangeFile, ChangeId, ChangeOp, Content, Refusal, ToolSet};
+use cotenant_model::{ChangeFile, ChangeId, ChangeOp, Code, Content, Digest, Refusal, ToolSet, WirePath};
 
 use super::list;
 use crate::args::{Args, bad};
-use crate::ctx::Ctx;
-use crate::planned::file_diff;
+use crate::ctx::{Ctx, Loaded};
+use crate::planned::{CONTEXT, file_diff};
 use crate::reply::Reply;
 use crate::tool::{Kind, Param, Run, Tool};
 
@@ -43,6 +43,9 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Reply, Refusal> {
     let mut diff = String::new();
     for file in &change.files {
         diff.push_str(&one(ctx, file));
+        if diff.len() <= ctx.answer_bytes(args) {
+            counts_as_read(ctx, file);
+        }
         if diff.len() > MOST {
             break;
         }
@@ -51,9 +54,37 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Reply, Refusal> {
     Ok(ctx.capped(reply, &format!("show_change {id}"), diff.trim_end(), ctx.answer_bytes(args)))
 }
 
+/// The lines that the diff of a file shows were seen: of the version on disk where that is what the change left, else of
+/// that older version, unless the session knows another.
+fn counts_as_read(ctx: &Ctx<'_>, file: &ChangeFile) {
+    let image = |digest: Option<Digest>| digest.and_then(|digest| ctx.image(digest));
+    let (Some(digest), Some(post)) = (file.post, image(file.post)) else { return };
+    let (old, new) =
+        (Loaded::fresh_or_binary(image(file.pre).unwrap_or_default()), Loaded::fresh_or_binary(post));
+    if !old.text || !new.text {
+        return;
+    }
+    let diff = cotenant_text::unified(&old.bytes, &old.form, &new.bytes, &new.form, CONTEXT);
+    let hunks = diff.hunks.iter().filter(|hunk| hunk.new_len > 0);
+    let lines: Vec<(usize, usize)> =
+        hunks.map(|hunk| (hunk.new_start, hunk.new_start + hunk.new_len - 1)).collect();
+    let Ok(place) = ctx.place_at(&WirePath { at: file.at.clone(), dir_only: false }) else { return };
+    match ctx.load_any(&place) {
+        Ok(now) if now.text && now.digest == digest => ctx.saw(&place, &now, &lines, false),
+        _ if ctx.first_time(&file.at) => ctx.saw_lines(&file.at, digest, &lines),
+        _ => {}
+    }
+}
+
 fn one(ctx: &Ctx<'_>, file: &ChangeFile) -> String {
     let path = ctx.show(&file.at);
-    let image = |digest: Option<cotenant_model::Digest>| digest.and_then(|digest| ctx.image(digest));
+    // What may not be read as a file is not shown as a change either.
+    let closed =
+        ctx.place_at(&WirePath { at: file.at.clone(), dir_only: false }).err().map(|refusal| refusal.code);
+    if let Some(code @ (Code::PathProtected | Code::PathOutside)) = closed {
+        return format!("--- {path}\n+++ {path}\nnot shown: {code}\n");
+    }
+    let image = |digest: Option<Digest>| digest.and_then(|digest| ctx.image(digest));
     let (pre, post): (Option<Content>, Option<Content>) = (image(file.pre), image(file.post));
     if (file.pre.is_some() && pre.is_none()) || (file.post.is_some() && post.is_none()) {
         return format!("--- {path}\n+++ {path}\nits images are no longer kept\n");

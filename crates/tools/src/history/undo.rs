@@ -4,9 +4,9 @@ use cotenant_coord::LineMap;
 use cotenant_ledger::Query;
 use cotenant_model::{
     Change, ChangeFile, ChangeId, ChangeOp, ClassHit, Code, Content, Digest, FileOp, Op, Outcome, Refusal,
-    ToolSet, WirePath,
+    ToolSet, WirePath, WsPath,
 };
-use cotenant_tree::{Kind as Found, Place};
+use cotenant_tree::{Kind as Found, ListOptions, Place};
 use serde_json::json;
 
 use crate::args::{Args, bad};
@@ -34,6 +34,10 @@ pub const TOOL: Tool = Tool {
 const RECENT: usize = 50;
 /// Lines of each side that a conflict shows, in bytes.
 const SIDE: usize = 300;
+/// Bytes of all that a conflict shows.
+const BLOCK: usize = 2000;
+/// Bytes of the paths that the next call names.
+const LISTED: usize = 400;
 
 fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Planned, Refusal> {
     let change = match args.text("change") {
@@ -45,12 +49,15 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Planned, Refusal> {
     if change.outcome == Outcome::Aborted {
         return Err(nothing(&change, "nothing of it stands"));
     }
-    let only = args.texts("paths");
-    let files: Vec<&ChangeFile> = change
-        .files
-        .iter()
-        .filter(|file| only.is_empty() || only.contains(&ctx.show(&file.at).as_str()))
-        .collect();
+    let only = args.texts("paths").into_iter().map(|text| ctx.path(text)).collect::<Result<Vec<_>, _>>()?;
+    let has = |at: &WsPath| change.files.iter().any(|file| file.at == *at);
+    if let Some(stray) = only.iter().find(|at| !has(at)) {
+        let sentence = format!("{} is not in {}", ctx.show(stray), change.id);
+        return Err(bad(&TOOL, "paths", &sentence)
+            .next(ctx.call("show_change", json!({"change": change.id.to_string()}))));
+    }
+    let files: Vec<&ChangeFile> =
+        change.files.iter().filter(|file| only.is_empty() || only.contains(&file.at)).collect();
     let mut undo =
         Undo { ctx, change: &change, planned: Planned::default(), clean: Vec::new(), conflicts: Vec::new() };
     // Files go before the directories that hold them, in reverse of how they came.
@@ -95,6 +102,8 @@ impl Undo<'_> {
     fn file(&mut self, file: &ChangeFile) -> Result<(), Refusal> {
         let place = self.ctx.place_at(&WirePath { at: file.at.clone(), dir_only: false })?;
         match (file.op, &place.kind) {
+            // A directory in which something else stands by now stays.
+            (ChangeOp::MakeDir, Found::Dir) if !self.empties(&place)? => Ok(()),
             (ChangeOp::MakeDir, Found::Dir) => {
                 self.push(&place, Op::RemoveDir, None, LineMap::default(), None);
                 Ok(())
@@ -111,6 +120,18 @@ impl Undo<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Whether nothing is left in a directory once what is planned so far is done.
+    fn empties(&self, place: &Place) -> Result<bool, Refusal> {
+        let options =
+            ListOptions { depth: Some(1), limit: self.planned.ops.len() + 1, include_ignored: true };
+        let listing = self.ctx.tree(|tree| tree.list(place, &options), &place.asked)?;
+        let goes = |at: &WsPath| {
+            let removes = |op: &FileOp| op.at == *at && matches!(op.op, Op::Delete { .. } | Op::RemoveDir);
+            self.planned.ops.iter().any(removes)
+        };
+        Ok(listing.omitted.is_empty() && listing.entries.iter().all(|entry| goes(&entry.path)))
     }
 
     fn present(&mut self, file: &ChangeFile, place: &Place) -> Result<(), Refusal> {
@@ -262,8 +283,15 @@ impl Undo<'_> {
 
     fn refusal(&self) -> Refusal {
         let id = self.change.id.to_string();
-        let block: Vec<String> =
-            self.conflicts.iter().take(5).map(|(path, why)| format!("{path}: {why}")).collect();
+        let mut block = String::new();
+        for (index, (path, why)) in self.conflicts.iter().enumerate() {
+            let line = format!("{path}: {why}\n");
+            if index > 0 && block.len() + line.len() > BLOCK {
+                block.push_str(&format!("and {} more", self.conflicts.len() - index));
+                break;
+            }
+            block.push_str(&line);
+        }
         let refusal = Refusal::new(
             Code::UndoConflict,
             format!("Later changes stand on what {id} did; nothing was written."),
@@ -272,7 +300,7 @@ impl Undo<'_> {
         .fact("files", self.change.files.len())
         .fact("clean", self.clean.len())
         .fact("overlap", self.conflicts.len())
-        .block(block.join("\n"));
+        .block(block);
         if self.clean.is_empty() {
             let path = self.conflicts.first().map(|conflict| conflict.0.clone()).unwrap_or_default();
             return refusal.next(format!(
@@ -280,10 +308,15 @@ impl Undo<'_> {
                 self.ctx.call("history", json!({"path": path}))
             ));
         }
-        let token = self.ctx.retry_token();
-        refusal.next(format!(
-            "{} undoes the clean files",
-            self.ctx.call("retry", json!({"token": token, "set": {"paths": self.clean}}))
-        ))
+        let set = json!({"paths": self.clean});
+        let call = if set.to_string().len() <= LISTED {
+            json!({"token": self.ctx.retry_token(), "set": set})
+        } else {
+            // Too many to be named: the kept call has them.
+            let mut raw = self.ctx.raw.clone();
+            raw.insert("paths".to_owned(), self.clean.clone().into());
+            json!({"token": Ctx { raw: &raw, ..*self.ctx }.retry_token()})
+        };
+        refusal.next(format!("{} undoes the clean files", self.ctx.call("retry", call)))
     }
 }

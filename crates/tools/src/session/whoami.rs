@@ -4,6 +4,7 @@ use cotenant_model::{Access, FolderId, Refusal, ToolSet};
 use serde_json::{Value, json};
 
 use crate::args::Args;
+use crate::calls::NOTICES;
 use crate::ctx::Ctx;
 use crate::reply::Reply;
 use crate::tool::{Run, Tool};
@@ -22,7 +23,9 @@ pub const TOOL: Tool = Tool {
 /// Files that the answer names.
 const FILES: usize = 12;
 /// Bytes of the answer's lines.
-const BYTES: usize = 1700;
+const BYTES: usize = 1600;
+/// Bytes of the task that the first line names.
+const TASK: usize = 120;
 
 fn run(ctx: &Ctx<'_>, _args: &Args) -> Result<Reply, Refusal> {
     let mut reply = identity(ctx);
@@ -37,9 +40,11 @@ fn run(ctx: &Ctx<'_>, _args: &Args) -> Result<Reply, Refusal> {
     };
     reply = reply.field("notices", Value::from(notices.clone()));
     lines.extend(notices.iter().rev().take(5).map(|notice| format!("notice: {}", notice.replace('\n', " "))));
+    // What waits to be told stands above the lines, and takes of their room.
+    let room = if ctx.ws.coord().has_notices(ctx.session) { BYTES - NOTICES } else { BYTES };
     let mut text = String::new();
     for line in lines {
-        if text.len() + line.len() > BYTES {
+        if text.len() + line.len() > room {
             text.push_str("… history {} has the rest\n");
             break;
         }
@@ -57,7 +62,9 @@ fn identity(ctx: &Ctx<'_>) -> Reply {
     let name = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut reply = Reply::new().fact("agent", &*me.agent).fact("session", ctx.session.to_string());
     if let Some(task) = &me.task {
-        reply = reply.fact("task", &**task);
+        let cut = task.floor_char_boundary(TASK);
+        reply = reply
+            .fact("task", if cut < task.len() { format!("{}…", &task[..cut]) } else { task.to_string() });
     }
     reply = reply
         .fact("turn", me.turn)

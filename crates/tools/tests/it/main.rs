@@ -1,9 +1,26 @@
 //! The tools' own tests: arguments, listings, and whole calls against a workspace in a scratch folder.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "helpers of tests fail as tests do"
+)]
+
 mod approvals;
 mod arguments;
 mod edits;
+mod every_answer;
 mod fixture;
 mod listing;
 mod pages;
+mod policy;
+mod reading;
+mod retrying;
+mod searching;
 mod sessions;
+mod staleness;
+mod told;
+mod undoing;
+mod writing;
