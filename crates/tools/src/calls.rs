@@ -4,7 +4,9 @@ use std::sync::PoisonError;
 
 use cotenant_coord::{LandedFile, Lines, Shown};
 use cotenant_engine::{Idempotency, Landed, Submitted, Wish};
-use cotenant_model::{Author, ChangeId, Code, Digest, Durability, Outcome, Plan, Refusal, SessionId, WsPath};
+use cotenant_model::{
+    Author, ChangeId, Code, Digest, Durability, FileOp, Op, Outcome, Plan, Refusal, SessionId, WsPath,
+};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Args, with_end_line};

@@ -387,6 +387,7 @@ impl Ctx<'_> {
         let blocks: Vec<String> = windows
             .iter()
             .map(|(first, last)| cotenant_text::window(&view, *first, *last, DIFF / windows.len()))
+            .map(|block| block.trim_end_matches('\n').to_owned())
             .collect();
         self.saw(place, loaded, &windows, false);
         let token = self.retry_token();
