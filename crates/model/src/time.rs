@@ -21,7 +21,13 @@ impl Millis {
     /// From RFC 3339 with a zone (`2026-11-30T15:44:02Z`, `…+01:00`), a fraction of a second ignored, or a bare date
     /// (midnight UTC); `None` for anything else and for years before 1970.
     pub fn parse_rfc3339(text: &str) -> Option<Millis> {
-        let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<u64>().ok();
+        // `parse` alone would take a sign.
+        let number = |range: std::ops::Range<usize>| {
+            text.get(range)
+                .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?
+                .parse::<u64>()
+                .ok()
+        };
         let shape = |at: usize, ch: &[u8]| text.as_bytes().get(at).is_some_and(|byte| ch.contains(byte));
         let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
         if !shape(4, b"-")
@@ -32,7 +38,11 @@ impl Millis {
         {
             return None;
         }
-        let midnight = days(year, month, day) * 86_400;
+        let number_of_day = days(year, month, day);
+        if civil(number_of_day) != (year, month, day) {
+            return None;
+        }
+        let midnight = number_of_day * 86_400;
         if text.len() == 10 {
             return Some(Millis(midnight * 1000));
         }
@@ -46,7 +56,13 @@ impl Millis {
         {
             return None;
         }
-        let zone = text.get(19..)?.trim_start_matches('.').trim_start_matches(|ch: char| ch.is_ascii_digit());
+        let mut zone = text.get(19..)?;
+        if let Some(fraction) = zone.strip_prefix('.') {
+            zone = fraction.trim_start_matches(|ch: char| ch.is_ascii_digit());
+            if zone.len() == fraction.len() {
+                return None;
+            }
+        }
         let seconds = (midnight + hour * 3600 + minute * 60 + second).checked_add_signed(-offset(zone)?)?;
         Some(Millis(seconds * 1000))
     }
@@ -108,6 +124,9 @@ fn offset(zone: &str) -> Option<i64> {
         _ => return None,
     };
     let digits: String = rest.chars().filter(|ch| *ch != ':').collect();
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
     let (hours, minutes) = (digits.get(..2)?.parse::<i64>().ok()?, digits.get(2..4)?.parse::<i64>().ok()?);
     (digits.len() == 4 && hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
 }

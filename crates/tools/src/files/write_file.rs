@@ -211,7 +211,12 @@ fn may_overwrite(ctx: &Ctx<'_>, place: &Place, old: &Loaded, expected: Option<&s
         .fact("lines", old.line_count())
         .fact("bytes", old.bytes.len())
         .fact("digest", digest.as_str())
-        .next(format!("{} and look; if all of it shall go: {}", ctx.call("read_file", json!({"path": shown})), again(ctx.retry_token())))),
+        .next(if old.text {
+            let look = ctx.call("read_file", json!({"path": shown}));
+            format!("{look} and look; if all of it shall go: {}", again(ctx.retry_token()))
+        } else {
+            format!("it is not text; if all of it shall go: {}", again(ctx.retry_token()))
+        })),
         OverwriteDecision::NotWhole { seen } => {
             let seen = ranges(&seen);
             Err(Refusal::new(

@@ -106,6 +106,30 @@ impl Fixture {
         answer.text
     }
 
+    /// A call of another session that must succeed.
+    pub(crate) fn ok_as(&self, session: SessionId, tool: &str, args: Value) -> String {
+        let answer = self.call_as(session, tool, args);
+        assert!(!answer.is_error, "{}", answer.text);
+        answer.text
+    }
+
+    /// Every byte of a file as it is.
+    pub(crate) fn bytes(&self, relative: &str) -> Vec<u8> {
+        std::fs::read(self.path(relative)).unwrap()
+    }
+
+    /// The ids of all changes, newest first.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        let history = self.ok("history", serde_json::json!({"limit": 1000}));
+        body(&history).lines().filter_map(|line| line.split(' ').next().map(str::to_owned)).collect()
+    }
+
+    /// Carries out the first call that an answer's `next:` names.
+    pub(crate) fn follow(&self, text: &str) -> Answer {
+        let (tool, args) = next_calls(text).into_iter().next().unwrap_or_else(|| panic!("no call: {text}"));
+        self.call(&tool, args)
+    }
+
     /// Carries out the `retry` that a refusal offers.
     pub(crate) fn retry(&self, refusal: &str) -> Answer {
         let next = refusal.rsplit("retry {").next().unwrap();
@@ -142,4 +166,36 @@ pub(crate) fn fact(text: &str, name: &str) -> Option<String> {
         rest.find(' ').unwrap_or(rest.len())
     };
     Some(rest[..end].to_owned())
+}
+
+/// What stands below line 1 and its notices.
+pub(crate) fn body(text: &str) -> String {
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    let notices: usize = fact(first, "notices").map_or(0, |count| count.parse().unwrap());
+    rest.splitn(notices + 1, '\n').nth(notices).unwrap_or_default().to_owned()
+}
+
+/// The notices that line 1 announces.
+pub(crate) fn notices(text: &str) -> Vec<String> {
+    let count: usize = fact(text, "notices").map_or(0, |count| count.parse().unwrap());
+    text.lines().skip(1).take(count).map(str::to_owned).collect()
+}
+
+/// The calls in the `next:` line of an answer: a tool's name and JSON arguments.
+pub(crate) fn next_calls(text: &str) -> Vec<(String, Value)> {
+    let Some((_, next)) = text.rsplit_once("\nnext: ") else { return Vec::new() };
+    let tools = cotenant_tools::registry::TOOLS.iter().map(|tool| tool.name);
+    let mut calls: Vec<(usize, String, Value)> = tools
+        .flat_map(|name| {
+            next.match_indices(&format!("{name} {{")).map(|(at, _)| (at, name)).collect::<Vec<_>>()
+        })
+        .map(|(at, name)| {
+            let json = &next[at + name.len() + 1..];
+            let args = serde_json::Deserializer::from_str(json).into_iter::<Value>().next();
+            let args = args.and_then(Result::ok).unwrap_or_else(|| panic!("no JSON after {name}: {next}"));
+            (at, name.to_owned(), args)
+        })
+        .collect();
+    calls.sort_by_key(|call| call.0);
+    calls.into_iter().map(|(_, name, args)| (name, args)).collect()
 }

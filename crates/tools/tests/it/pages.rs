@@ -34,16 +34,7 @@ fn the_paths_page_is_the_table() {
 /// Every refusal that this issue's tools can raise, from a real call.
 #[test]
 fn the_refusals_page_is_what_calls_answer() {
-    let f = Fixture::with(Settings {
-        profile: cotenant_model::Profile::Trusting,
-        generated: vec![cotenant_model::GeneratedRule {
-            paths: vec!["gen/**".to_owned()],
-            from: Some("api.proto".to_owned()),
-            command: Some("buf generate".to_owned()),
-        }],
-        ..Settings::default()
-    });
-    prepare(&f);
+    let f = workspace();
     let mut page = docs::refusals_head();
     for (code, title, tool, args) in cases() {
         let answer = f.call(tool, args);
@@ -54,6 +45,21 @@ fn the_refusals_page_is_what_calls_answer() {
         page.push_str(&format!("\n## {code}: {title}\n\n`{tool}`\n\n```\n{}\n```\n", answer.text));
     }
     compare("refusals.md", &page);
+}
+
+/// A workspace in which each of [`cases`] is refused.
+pub(crate) fn workspace() -> Fixture {
+    let f = Fixture::with(Settings {
+        profile: cotenant_model::Profile::Trusting,
+        generated: vec![cotenant_model::GeneratedRule {
+            paths: vec!["gen/**".to_owned()],
+            from: Some("api.proto".to_owned()),
+            command: Some("buf generate".to_owned()),
+        }],
+        ..Settings::default()
+    });
+    prepare(&f);
+    f
 }
 
 fn prepare(f: &Fixture) {
@@ -80,7 +86,7 @@ fn prepare(f: &Fixture) {
     f.ok("edit_file", json!({"path": "notes.md", "old_text": "b", "new_text": "c"}));
 }
 
-fn cases() -> Vec<(&'static str, &'static str, &'static str, Value)> {
+pub(crate) fn cases() -> Vec<(&'static str, &'static str, &'static str, Value)> {
     let edit = |path: &str, old: &str, new: &str| json!({"path": path, "old_text": old, "new_text": new});
     vec![
         (
