@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use cotenant_model::SessionId;
 use cotenant_tools::host::{Answer, Host};
@@ -13,6 +14,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, Peer, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
+use tokio::sync::watch;
 
 use crate::http::Doors;
 use crate::turn::Turn;
@@ -20,12 +22,17 @@ use crate::turn::Turn;
 /// Methods whose params have a form: one of them that arrives as a request of no known kind had wrong params.
 const WITH_PARAMS: &[&str] = &["initialize", "tools/call", "tools/list", "server/discover"];
 
+/// How long a client may take to say which roots it has.
+const ROOTS: Duration = Duration::from_secs(2);
+
 /// Serves one connection, or one door of HTTP.
 #[derive(Clone)]
 pub(crate) struct Handler {
     host: Arc<dyn Host>,
     caller: Caller,
     asks_roots: Arc<AtomicBool>,
+    /// Whether the client has said which roots it has: before that no call of its may run.
+    roots_known: Arc<watch::Sender<bool>>,
 }
 
 /// Whose requests they are.
@@ -39,7 +46,12 @@ pub(crate) enum Caller {
 
 impl Handler {
     pub(crate) fn new(host: Arc<dyn Host>, caller: Caller) -> Handler {
-        Handler { host, caller, asks_roots: Arc::new(AtomicBool::new(false)) }
+        Handler {
+            host,
+            caller,
+            asks_roots: Arc::new(AtomicBool::new(false)),
+            roots_known: Arc::new(watch::Sender::new(false)),
+        }
     }
 
     fn session(&self, context: &RequestContext<RoleServer>) -> Result<SessionId, ErrorData> {
@@ -123,6 +135,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let turn = self.turn(request, &context).await?;
+        self.wait_for_roots(&context.peer).await;
         match turn.answer(context.ct.cancelled()).await {
             Some(answer) => Ok(result(answer).into()),
             // Nobody waits for this answer; rmcp drops it.
@@ -166,6 +179,20 @@ impl Handler {
         self.asks_roots.store(false, Ordering::Release);
         if let Some(roots) = roots {
             self.host.introduce(session, &client.client_info.name, Some(&roots));
+        }
+        self.roots_known.send_replace(true);
+    }
+
+    /// Holds a call until the client has said which roots it has, so that none runs outside of them. A client that
+    /// does not say is served all the same, after a while: its roots only narrow what the settings allow.
+    async fn wait_for_roots(&self, client: &Peer<RoleServer>) {
+        let has_roots = || client.peer_info().is_some_and(|info| info.capabilities.roots.is_some());
+        if *self.roots_known.borrow() || !matches!(self.caller, Caller::Session(_)) || !has_roots() {
+            return;
+        }
+        let mut known = self.roots_known.subscribe();
+        if tokio::time::timeout(ROOTS, known.wait_for(|known| *known)).await.is_err() {
+            self.roots_known.send_replace(true);
         }
     }
 }
