@@ -30,7 +30,7 @@ pub fn unfit(ctx: &Ctx<'_>, place: &Place, loaded: &Loaded, edits: &[Edit], erro
         EditError::Same { eol_only, .. } => return same(&shown, eol_only, item),
         EditError::NotFound { item, miss } => {
             let at_fault = edits.get(item).unwrap_or(&edits[0]);
-            Miss_ { ctx, place, loaded, edits, item, edit: at_fault }.refusal(*miss)
+            Missed { ctx, place, loaded, edits, item, edit: at_fault }.refusal(*miss)
         }
         EditError::Ambiguous { item, count, lines, places } => {
             ambiguous(ctx, &shown, (edits.len() > 1).then_some(item), count, &lines, &places)
@@ -89,8 +89,13 @@ fn ambiguous(
             .next("send the edits again with more lines in that old_text, or with replace_all in that item");
     }
     let token = ctx.retry_token();
-    let line = lines.get(1).or(lines.first()).copied().unwrap_or(1);
     let all = if count == 2 { "both".to_owned() } else { format!("all {count}") };
+    // A line tells only one that stands alone on it; the second is as good an example as any.
+    let alone = |line: &&usize| lines.iter().filter(|other| other == line).count() == 1;
+    let Some(line) = lines.iter().skip(1).find(alone).or(lines.iter().find(alone)) else {
+        let next = ctx.call("retry", json!({"token": token, "set": {"replace_all": true}}));
+        return refusal.next(format!("{next} takes {all}; for one of them copy more of the lines around it"));
+    };
     refusal.next(format!(
         "{} takes the one at line {line}; {{\"replace_all\":true}} takes {all}",
         ctx.call("retry", json!({"token": token, "set": {"line": line}}))
@@ -98,7 +103,7 @@ fn ambiguous(
 }
 
 /// A text that was not found, with everything that helps to tell why.
-struct Miss_<'a> {
+struct Missed<'a> {
     ctx: &'a Ctx<'a>,
     place: &'a Place,
     loaded: &'a Loaded,
@@ -107,7 +112,7 @@ struct Miss_<'a> {
     edit: &'a Edit,
 }
 
-impl Miss_<'_> {
+impl Missed<'_> {
     fn refusal(&self, miss: Miss) -> Refusal {
         let ctx = self.ctx;
         let tries = ctx.tries(&self.place.real, Code::TextNotFound, miss.cause.name());
