@@ -160,11 +160,15 @@ pub(crate) fn fact(text: &str, name: &str) -> Option<String> {
         .map(|at| at + name.len() + 2)
         .or_else(|| line.starts_with(&format!("{name}=")).then_some(name.len() + 1))?;
     let rest = &line[start..];
-    let end = if rest.starts_with('"') {
-        rest[1..].find('"').map_or(rest.len(), |at| at + 2)
-    } else {
-        rest.find(' ').unwrap_or(rest.len())
-    };
+    // Up to the first space that stands in no string.
+    let (mut inside, mut escaped) = (false, false);
+    let end = rest.char_indices().find(|(_, ch)| {
+        let ends = *ch == ' ' && !inside;
+        inside ^= *ch == '"' && !escaped;
+        escaped = *ch == '\\' && !escaped;
+        ends
+    });
+    let end = end.map_or(rest.len(), |(at, _)| at);
     Some(rest[..end].to_owned())
 }
 

@@ -10,9 +10,13 @@
 
 mod approvals;
 mod arguments;
+mod coercion;
+mod concurrent;
 mod edits;
 mod every_answer;
 mod fixture;
+mod folders;
+mod forms;
 mod listing;
 mod pages;
 mod policy;

@@ -208,7 +208,7 @@ proptest! {
         for line in &order {
             changes.push((*line, edit(&f, "a", &format!("l{line}\n"), &format!("L{line}\nmore\n"))));
         }
-        let mut model = |gone: &[usize]| -> String {
+        let model = |gone: &[usize]| -> String {
             (1..=20).map(|n| if order.contains(&n) && !gone.contains(&n) { format!("L{n}\nmore\n") } else { format!("l{n}\n") }).collect()
         };
         let mut gone = Vec::new();
