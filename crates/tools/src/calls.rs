@@ -471,6 +471,28 @@ fn brief(mut refusal: Refusal) -> Refusal {
     refusal
 }
 
+/// A next step that names only tools which the session has: of several ways those that are open to it.
+fn within_sets(mut refusal: Refusal, sets: &[cotenant_model::ToolSet]) -> Refusal {
+    let missing: Vec<String> = registry::TOOLS
+        .iter()
+        .filter(|tool| !sets.contains(&tool.set))
+        .map(|tool| format!("{} {{", tool.name))
+        .collect();
+    let open = |way: &str| !missing.iter().any(|call| way.contains(call));
+    if open(&refusal.next) {
+        return refusal;
+    }
+    let ways = refusal.next.split_inclusive(", or ").flat_map(|way| way.split_inclusive("; "));
+    let kept: String = ways.filter(|way| open(way)).collect();
+    let kept = kept.trim_end_matches(", or ").trim_end_matches("; ").trim();
+    refusal.next = match kept {
+        "" if open("whoami {}") => "whoami {}".to_owned(),
+        "" => "go on with what the tools of this session can do".to_owned(),
+        _ => kept.to_owned(),
+    };
+    refusal
+}
+
 /// A key that came with other arguments before.
 pub(crate) fn key_used(tool: &Tool) -> Refusal {
     Refusal::new(Code::BadInput, "This idempotency_key was used for another call; nothing was done.")
@@ -535,6 +557,10 @@ impl Toolbox {
 
     pub(crate) fn render_refusal(&self, call: &Call, refusal: Refusal) -> Answer {
         let refusal = brief(refusal);
+        let refusal = match self.terms(call.session) {
+            Some(terms) => within_sets(refusal, &terms.sets),
+            None => refusal,
+        };
         let notices = self.notices(call.session);
         let mut answer = plain_refusal(&refusal);
         if !notices.is_empty() {

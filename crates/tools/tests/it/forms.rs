@@ -7,7 +7,7 @@ use cotenant_tools::tool::Kind;
 use cotenant_tools::{docs, registry};
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, body, fact, notices};
+use crate::fixture::{Fixture, body, fact, next_calls, notices};
 use crate::pages::{cases, workspace};
 
 fn hello(agent: &str) -> Hello {
@@ -248,4 +248,48 @@ fn a_tool_takes_each_argument_once_and_lists_what_it_requires() {
         None,
         "a tool outside of the sets is not proposed"
     );
+}
+
+#[test]
+fn a_next_step_names_only_tools_of_the_session() {
+    for sets in [
+        vec![ToolSet::Core],
+        vec![ToolSet::History],
+        vec![ToolSet::Organise],
+        vec![ToolSet::Core, ToolSet::Organise],
+        vec![ToolSet::Team],
+    ] {
+        let f = workspace();
+        let other = f.session("agent-b");
+        // The same agent, so that what it may undo is its own; it reads what the first session read.
+        let session = f.toolbox.open(&Hello { tools: Some(sets.clone()), ..hello("agent-a") }).unwrap();
+        f.put("stale", "one\ntwo\nthree\n");
+        if sets.contains(&ToolSet::Core) {
+            f.ok_as(session, "read_file", json!({"path": "stale"}));
+        }
+        f.ok_as(other, "read_file", json!({"path": "stale"}));
+        f.ok_as(other, "edit_file", json!({"path": "stale", "old_text": "two", "new_text": "2"}));
+        let own = [
+            ("edit_file", json!({"path": "stale", "old_text": "two", "new_text": "zwei"})),
+            ("undo", json!({})),
+            ("undo", json!({"change": "c99"})),
+            ("history", json!({"since": "soon"})),
+            ("show_change", json!({"change": "c99"})),
+            ("show_change", json!({})),
+            ("create_path", json!({"path": "src"})),
+            ("create_path", json!({"path": "src/lib.rs/x"})),
+        ];
+        let refusals = cases().into_iter().map(|(_, _, tool, args)| (tool, args)).chain(own);
+        for (tool, args) in refusals {
+            let answer = f.call_as(session, tool, args);
+            assert!(answer.is_error || answer.text.starts_with("path="), "{tool}: {}", answer.text);
+            let next =
+                answer.meta.get("cotenant/refusal").map_or("-", |refusal| refusal["next"].as_str().unwrap());
+            assert!(!next.is_empty(), "{}", answer.text);
+            for (named, _) in next_calls(&answer.text) {
+                let found = registry::find(&named).unwrap();
+                assert!(sets.contains(&found.set), "{sets:?} {tool}: {}", answer.text);
+            }
+        }
+    }
 }

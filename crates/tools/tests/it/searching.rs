@@ -280,6 +280,84 @@ fn the_settings_limits_are_the_defaults_of_a_page() {
     assert_eq!(fact(&f.ok("list_directory", json!({"limit": 0})), "entries").as_deref(), Some("1"));
 }
 
+#[test]
+fn files_are_searched_in_the_text_that_they_hold() {
+    let f = Fixture::new();
+    f.put(".editorconfig", "root = true\n[*.latin]\ncharset = latin1\n");
+    let wide: Vec<u8> = [0xff, 0xfe]
+        .into_iter()
+        .chain("eins\r\ncafé zwei\r\n".encode_utf16().flat_map(u16::to_le_bytes))
+        .collect();
+    f.put("wide", wide);
+    f.put("dos", "eins\r\ncafé zwei\r\n");
+    f.put("marked", "\u{feff}café zwei\n");
+    f.put("plain", "eins\ncafé zwei");
+    for (pattern, files) in [
+        ("café zwei", vec!["dos", "marked", "plain", "wide"]),
+        ("zwei$", vec!["dos", "marked", "plain", "wide"]),
+        ("^café", vec!["dos", "marked", "plain", "wide"]),
+        ("eins", vec!["dos", "plain", "wide"]),
+    ] {
+        let hits = found(&f, pattern, json!({"output": "files"}));
+        assert_eq!(body(&hits).lines().collect::<Vec<_>>(), files, "{pattern}: {hits}");
+    }
+    for (name, line) in [("dos", 2), ("marked", 1), ("plain", 2), ("wide", 2)] {
+        let hit = found(&f, "zwei", json!({"path": name, "context_lines": 0}));
+        assert_eq!(body(&hit), format!("{name}\n{line}:café zwei"), "the line as read_file shows it");
+        // What a search showed may be edited, in every form.
+        f.ok("edit_file", json!({"path": name, "old_text": "café zwei", "new_text": "thé drei"}));
+        let read = f.ok("read_file", json!({"path": name, "start": line, "limit": 1}));
+        assert_eq!(body(&read), format!("{line}|thé drei"));
+    }
+}
+
+#[test]
+fn a_name_that_is_no_text_is_listed_and_harms_nobody() {
+    use std::os::unix::ffi::OsStrExt;
+    let f = Fixture::new();
+    let odd = std::ffi::OsStr::from_bytes(b"caf\xe9.txt");
+    std::fs::write(f.path("").join(odd), "needle\n").unwrap();
+    f.put("plain.txt", "needle\n");
+    let listing = f.ok("list_directory", json!({}));
+    assert_eq!(body(&listing), "caf\\xE9.txt\nplain.txt");
+    let hits = found(&f, "needle", json!({"output": "count"}));
+    assert_eq!(fact(&hits, "files").as_deref(), Some("2"), "{hits}");
+    let named = f.ok("search_files", json!({"pattern": "*.txt", "content_search": false}));
+    assert_eq!(fact(&named, "matches").as_deref(), Some("2"), "{named}");
+}
+
+#[test]
+fn temporary_files_and_what_is_protected_are_in_no_answer() {
+    let f = Fixture::new();
+    f.put(".cotenant-0123456789abcdef", "needle\n");
+    f.put("d/.cotenant-fedcba9876543210", "needle\n");
+    f.put("d/.cotenant-notes", "needle\n");
+    f.put("d/id_rsa", "needle\n");
+    f.put(".git/config", "needle\n");
+    for args in [json!({}), json!({"include_ignored": true})] {
+        let mut listing = args.clone();
+        listing["recursive"] = true.into();
+        let listed = body(&f.ok("list_directory", listing));
+        let searched = body(&found(&f, "needle", args.clone()));
+        let mut by_name = args.clone();
+        by_name["pattern"] = "*".into();
+        by_name["content_search"] = false.into();
+        let named = body(&f.ok("search_files", by_name));
+        for text in [&listed, &searched, &named] {
+            assert!(text.contains(".cotenant-notes"), "an ordinary name that only resembles: {text}");
+            for hidden in ["0123456789abcdef", "fedcba9876543210", "id_rsa", ".git/"] {
+                assert!(!text.contains(hidden), "{hidden} in {text}");
+            }
+        }
+    }
+    f.no(
+        "PATH_PROTECTED",
+        "search_files",
+        json!({"pattern": "needle", "content_search": true, "path": ".git"}),
+    );
+    f.no("PATH_PROTECTED", "list_directory", json!({"path": ".git"}));
+}
+
 /// All hits over the pages of a search, in the order they came.
 fn pages(f: &Fixture, args: &Value, unit: impl Fn(&str) -> Vec<String>) -> Vec<String> {
     let mut all = Vec::new();
