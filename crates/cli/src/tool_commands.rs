@@ -27,9 +27,19 @@ fn command(tool: &'static Tool) -> Command {
         }
         command = command.arg(kinded(arg, param));
     }
+    if optional_path(tool).is_some() {
+        command = command.arg(Arg::new(PLACE).index(index + 1).value_name("PATH").help("The same as --path"));
+    }
     command
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print every field as JSON"))
         .arg(Arg::new("as").long("as").value_name("AGENT").help("The agent's name of a new session"))
+}
+
+/// A path that may be left out is also taken by position, after what must be given: `list-directory src`.
+const PLACE: &str = "PATH";
+
+fn optional_path(tool: &Tool) -> Option<&'static Param> {
+    tool.params.iter().find(|param| param.kind == Kind::Path && !param.required)
 }
 
 fn kinded(arg: Arg, param: &Param) -> Arg {
@@ -99,6 +109,11 @@ fn arguments(tool: &Tool, matches: &ArgMatches) -> std::io::Result<Map<String, V
             },
         };
         arguments.insert(param.name.to_owned(), value);
+    }
+    if let Some(param) = optional_path(tool)
+        && let Some(path) = matches.get_one::<String>(PLACE)
+    {
+        arguments.entry(param.name.to_owned()).or_insert_with(|| path.as_str().into());
     }
     Ok(arguments)
 }

@@ -1,4 +1,4 @@
-//! MCP in front of a [`Host`](cotenant_tools::host::Host): over a byte stream and over HTTP. The only crate that knows rmcp.
+//! MCP in front of a [`Host`]: over a byte stream and over HTTP. The only crate that knows rmcp.
 //!
 //! Answers revision 2026-07-28, which has no sessions of its own, and the revisions with a handshake before it, each
 //! request by what it says itself.

@@ -8,6 +8,7 @@ mod bad_input;
 mod cases;
 mod contract;
 mod flow;
+mod human;
 mod parallel;
 mod permissions;
 mod support;
