@@ -27,4 +27,5 @@ mod sessions;
 mod staleness;
 mod told;
 mod undoing;
+mod whole_sessions;
 mod writing;
