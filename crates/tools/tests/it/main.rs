@@ -12,6 +12,7 @@ mod approvals;
 mod arguments;
 mod coercion;
 mod concurrent;
+mod diffs;
 mod edits;
 mod every_answer;
 mod fixture;
