@@ -37,3 +37,17 @@ impl From<Exit> for ExitCode {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_machine_lacks_is_told_apart_from_what_was_refused() {
+        let end = |code| Exit::of(&Refusal::new(code, "no"));
+        assert_eq!(end(Code::NotAvailable), Exit::NotAvailable);
+        for code in Code::ALL.iter().filter(|code| **code != Code::NotAvailable) {
+            assert_eq!(end(*code), Exit::Refused, "{code}");
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! The allowed folders of a workspace, held by descriptors.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use cotenant_model::{
@@ -143,6 +143,10 @@ impl Tree {
 
     fn parse_by_identity(&self, text: &str) -> Option<WirePath> {
         let path = Path::new(text);
+        // A `..` behind a link goes where nobody sees.
+        if path.components().any(|part| part == Component::ParentDir) {
+            return None;
+        }
         for above in path.ancestors() {
             let Some(named) = sys::ident_of_path(above) else { continue };
             let is_root = |folder: &FolderId| self.root_dir(*folder).is_some_and(|dir| dir.ident() == named);

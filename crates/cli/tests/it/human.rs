@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{initialize, scratch};
 
 /// An agent in the profile `careful` with a change that waits.
-fn waiting<'s>(scratch: &'s Scratch, path: &str, old: &str, new: &str) -> (Client, Value) {
+fn waiting(scratch: &Scratch, path: &str, old: &str, new: &str) -> (Client, Value) {
     let mut agent = scratch.mcp().profile("careful").flags(&["--agent", "ada", "--task", "tidy up"]).start();
     agent.read(path);
     agent.edit(path, old, new).refused_as_or_ok(&["APPROVAL_PENDING"]);

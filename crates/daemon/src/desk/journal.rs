@@ -73,3 +73,35 @@ fn parsed(line: &Value) -> Option<JournalEntry> {
         hash: Digest::from_bytes(&bytes?)?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(seq: u64, body: &str) -> String {
+        json!({"seq": seq, "time": 1, "kind": "call", "body": body, "hash": Digest::of(body.as_bytes()).hex()}).to_string()
+    }
+
+    #[test]
+    fn an_export_of_nothing_is_whole() {
+        let verdict = verify_lines("\n\n").unwrap();
+        assert_eq!((&verdict["whole"], &verdict["entries"]), (&json!(true), &json!(0)));
+    }
+
+    #[test]
+    fn a_line_that_is_no_entry_is_named() {
+        let short = json!({"seq": 1, "time": 1, "kind": "call", "body": "", "hash": "ab"}).to_string();
+        for line in ["{}", "[]", "nonsense", "{\"seq\": \"1\"}", &short] {
+            let refusal = verify_lines(&format!("\n{line}\n")).unwrap_err();
+            assert_eq!(refusal.code, Code::BadInput, "{line}");
+            assert!(refusal.message.contains("Line 2"), "{}", refusal.message);
+        }
+    }
+
+    #[test]
+    fn hashes_that_do_not_follow_are_found() {
+        let verdict = verify_lines(&format!("{}\n{}\n", entry(1, "{}"), entry(2, "{}"))).unwrap();
+        assert_eq!(verdict["whole"], json!(false));
+        assert!(verdict["broken_at"].is_u64(), "{verdict}");
+    }
+}

@@ -8,6 +8,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
 /// How a foreign program writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -42,6 +44,18 @@ pub struct Foreign {
     pub destroyed: Option<Vec<u8>>,
 }
 
+/// Renames `new` over `path` and returns what it took the name from: an exchange tells, where a look beforehand might
+/// see another version than the one that goes.
+fn rename_over(new: &Path, path: &Path) -> Option<Vec<u8>> {
+    if renameat_with(CWD, new, CWD, path, RenameFlags::EXCHANGE).is_err() {
+        fs::rename(new, path).unwrap();
+        return None;
+    }
+    let gone = fs::read(new).ok();
+    fs::remove_file(new).unwrap();
+    gone
+}
+
 impl Foreign {
     /// A program that is about to write to `path`, which exists for the kinds that hold it open.
     pub fn new(kind: Kind, path: &Path) -> Foreign {
@@ -63,11 +77,10 @@ impl Foreign {
     pub fn write(&mut self, bytes: &[u8]) {
         match self.kind {
             Kind::RenameOver => {
-                self.destroyed = fs::read(&self.path).ok();
                 let other = self.path.with_extension("foreign");
                 // Without its directory it has nowhere to write.
                 if fs::write(&other, bytes).is_ok() {
-                    fs::rename(&other, &self.path).unwrap();
+                    self.destroyed = rename_over(&other, &self.path);
                     self.wrote = Some(bytes.to_vec());
                 }
             }

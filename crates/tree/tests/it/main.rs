@@ -13,6 +13,7 @@ mod listing;
 mod names;
 mod near;
 mod oracle;
+mod outside;
 mod races;
 mod reading;
 mod roots;
