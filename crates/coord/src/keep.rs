@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cotenant_model::{ApprovalId, Digest, Millis, SessionId, WsPath};
+use cotenant_model::{ApprovalId, Millis, SessionId, WsPath};
 
 /// A kept thing lives so long; a retry token of a question also as long as the question and its outcome are kept.
 pub const KEEP_MS: u64 = 600_000;
@@ -27,8 +27,6 @@ pub struct Retry {
 pub struct Suggestion {
     /// The file it is for.
     pub at: WsPath,
-    /// The version it was made for.
-    pub digest: Digest,
     /// What it would do, as the tools encode it.
     pub payload: Arc<[u8]>,
 }

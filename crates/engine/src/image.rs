@@ -23,19 +23,9 @@ pub struct Image {
 impl Image {
     /// An image of bytes whose encoding may be declared.
     pub fn of(bytes: Content, declared: Option<Encoding>) -> Image {
-        let digest = Digest::of(&bytes);
         match cotenant_text::detect(&bytes, declared) {
-            Ok(form) => {
-                Image { bytes, digest, form, text: true, why_not_text: String::new(), unstable: false }
-            }
-            Err(why) => Image {
-                bytes,
-                digest,
-                form: plain(),
-                text: false,
-                why_not_text: why.to_string(),
-                unstable: false,
-            },
+            Ok(form) => Image::text(bytes, form),
+            Err(why) => Image { text: false, why_not_text: why.to_string(), ..Image::text(bytes, plain()) },
         }
     }
 
@@ -44,15 +34,7 @@ impl Image {
     /// # Errors
     /// It is not text after all: a NUL was written.
     pub fn fresh(bytes: Content) -> Result<Image, NotText> {
-        let form = cotenant_text::detect(&bytes, None)?;
-        Ok(Image {
-            digest: Digest::of(&bytes),
-            bytes,
-            form,
-            text: true,
-            why_not_text: String::new(),
-            unstable: false,
-        })
+        cotenant_text::detect(&bytes, None).map(|form| Image::text(bytes, form))
     }
 
     /// An image of bytes that were just composed, whatever they are.
@@ -63,14 +45,12 @@ impl Image {
     /// An image of bytes that have the encoding of `form`, such as the result of an edit.
     pub fn known(bytes: Content, form: &Form) -> Image {
         let form = cotenant_text::detect(&bytes, Some(form.encoding)).unwrap_or(*form);
-        Image {
-            digest: Digest::of(&bytes),
-            bytes,
-            form,
-            text: true,
-            why_not_text: String::new(),
-            unstable: false,
-        }
+        Image::text(bytes, form)
+    }
+
+    fn text(bytes: Content, form: Form) -> Image {
+        let digest = Digest::of(&bytes);
+        Image { digest, bytes, form, text: true, why_not_text: String::new(), unstable: false }
     }
 
     /// Lines, 0 for what is not text.

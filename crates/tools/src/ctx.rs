@@ -496,8 +496,7 @@ impl Ctx<'_> {
     /// Keeps a proposal for the file at `at`.
     pub fn keep_suggestion(&self, at: &WsPath, payload: &Value) -> SuggestionId {
         let payload = payload.to_string().into_bytes();
-        let suggestion =
-            cotenant_coord::Suggestion { at: at.clone(), digest: Digest::of(b""), payload: payload.into() };
+        let suggestion = cotenant_coord::Suggestion { at: at.clone(), payload: payload.into() };
         self.ws.coord().keep_suggestion(self.session, suggestion, self.now)
     }
 

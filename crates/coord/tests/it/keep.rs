@@ -6,13 +6,13 @@ use cotenant_coord::{Coord, Handle, KEEP_MS, Suggestion};
 use cotenant_model::{ApprovalId, HandleId, Millis, RetryToken, SessionId, SuggestionId};
 use proptest::prelude::*;
 
-use crate::kit::{A, B, at, call, digest, pair};
+use crate::kit::{A, B, at, call, pair};
 
 const NOW: Millis = Millis(1000);
 const MB: usize = 1024 * 1024;
 
 fn suggestion() -> Suggestion {
-    Suggestion { at: at("f"), digest: digest("v1"), payload: Arc::from(&b"edit"[..]) }
+    Suggestion { at: at("f"), payload: Arc::from(&b"edit"[..]) }
 }
 
 fn handle(bytes: usize) -> Handle {

@@ -81,7 +81,7 @@ fn apply(coord: &mut Coord, now: &mut Millis, tickets: &mut Vec<Ticket>, step: S
             format!("{:?}", coord.keep_handle(id, handle, *now))
         }
         15 => {
-            let suggestion = Suggestion { at: path, digest: digest(&version), payload: vec![1].into() };
+            let suggestion = Suggestion { at: path, payload: vec![1].into() };
             format!("{:?}", coord.keep_suggestion(id, suggestion, *now))
         }
         16 => {
