@@ -21,6 +21,6 @@ pub use http::{Http, HttpReply};
 pub use process::{PATIENCE, gone, is_alive, wait_exit};
 pub use reply::Reply;
 pub use schema::conforms;
-pub use scratch::{Output, Scratch, Serve, exchange, long};
+pub use scratch::{Output, Scratch, Serve, exchange, fresh_directory, long};
 pub use shared::{records, shared};
 pub use snapshot::snapshot;

@@ -51,15 +51,27 @@ impl Output {
     }
 }
 
+/// A new directory of the test's own below `base`, closed to others. One that a killed test of an earlier process of
+/// the same number left behind is passed over.
+pub fn fresh_directory(base: &Path, what: &str) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = base.join(format!("cotenant-{what}-{}-{number}", std::process::id()));
+        match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => return path,
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => panic!("{}: {error}", path.display()),
+        }
+    }
+}
+
 impl Scratch {
     /// Makes the directories. `program` is the `cotenant` binary under test.
     pub fn new(program: impl Into<PathBuf>) -> Scratch {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("cotenant-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         // Resolved, so that a path an answer shows can be compared.
-        let base = std::env::temp_dir().canonicalize().unwrap().join(name);
+        let base = fresh_directory(&std::env::temp_dir().canonicalize().unwrap(), "test");
         let make = |path: &Path| std::fs::DirBuilder::new().mode(0o700).create(path).unwrap();
-        make(&base);
         for part in ["root", "out", "root-evil", "home", "state", "run"] {
             make(&base.join(part));
         }

@@ -16,7 +16,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -38,9 +37,7 @@ pub(crate) struct Ground {
 
 impl Ground {
     pub(crate) fn new() -> Ground {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("cotenant-daemon-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let folder = std::env::temp_dir().join(name);
+        let folder = cotenant_testkit::fresh_directory(&std::env::temp_dir(), "daemon");
         let root = folder.join("root");
         fs::create_dir_all(&root).unwrap();
         let homes = Homes { state: folder.join("state"), runtime: folder.join("run") };

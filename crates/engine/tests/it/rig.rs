@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cotenant_coord::{Approver, Coord};
@@ -35,11 +34,8 @@ impl Scratch {
     }
 
     fn below(base: &Path) -> Scratch {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("cotenant-engine-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let dir = base.join(name);
-        fs::create_dir_all(&dir).unwrap();
-        Scratch(dir)
+        fs::create_dir_all(base).unwrap();
+        Scratch(cotenant_testkit::fresh_directory(base, "engine"))
     }
 
     pub fn path(&self) -> &Path {

@@ -20,7 +20,6 @@ mod round;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use cotenant_ledger::{Intent, IntentPath, Ledger, LedgerError, LedgerOptions, ParentId, commit};
 use cotenant_model::{
@@ -33,11 +32,7 @@ pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new() -> Folder {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("cotenant-ledger-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).unwrap();
-        Folder(path)
+        Folder(cotenant_testkit::fresh_directory(&std::env::temp_dir(), "ledger"))
     }
 
     /// Where the ledger goes: not there yet.

@@ -39,9 +39,7 @@ impl Fixture {
     }
 
     pub(crate) fn with(settings: Settings) -> Fixture {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("cotenant-tools-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::SeqCst));
-        let base = std::env::temp_dir().join(name);
+        let base = cotenant_testkit::fresh_directory(&std::env::temp_dir(), "tools");
         std::fs::create_dir_all(base.join("root")).unwrap();
         let clock = Arc::new(Hand(AtomicU64::new(1000)));
         let options = Options {

@@ -21,8 +21,7 @@ impl Drop for Two {
 
 /// A workspace with the folder `docs` for reading and writing.
 fn two(name: &str, rule: Option<AgentRule>) -> Two {
-    let docs = std::env::temp_dir().join(format!("cotenant-docs-{}-{name}", std::process::id()));
-    std::fs::create_dir_all(&docs).unwrap();
+    let docs = cotenant_testkit::fresh_directory(&std::env::temp_dir(), name);
     let folder = FolderSpec { name: "docs".to_owned(), path: docs.clone(), access: Access::ReadWrite };
     let f = Fixture::with(Settings {
         folders: vec![folder],

@@ -246,8 +246,7 @@ fn what_is_no_text_and_no_file_says_what_it_is() {
 
 #[test]
 fn a_further_folder_has_its_name_before_the_colon() {
-    let outside = std::env::temp_dir().join(format!("cotenant-folder-{}", std::process::id()));
-    std::fs::create_dir_all(&outside).unwrap();
+    let outside = cotenant_testkit::fresh_directory(&std::env::temp_dir(), "folder");
     std::fs::write(outside.join("a b.txt"), "x\n").unwrap();
     let folder =
         FolderSpec { name: "docs".to_owned(), path: outside.clone(), access: cotenant_model::Access::Read };

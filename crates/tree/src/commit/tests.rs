@@ -6,7 +6,6 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use cotenant_model::{ClassRules, Digest, Durability, RelPath, WsPath};
 
@@ -17,12 +16,7 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> Scratch {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name =
-            format!("cotenant-tree-commit-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let dir = std::env::temp_dir().join(name);
-        fs::create_dir(&dir).unwrap();
-        Scratch(dir)
+        Scratch(cotenant_testkit::fresh_directory(&std::env::temp_dir(), "tree-commit"))
     }
 
     fn tree(&self) -> Tree {
