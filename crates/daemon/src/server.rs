@@ -37,6 +37,9 @@ const STACK: usize = 1024 * 1024;
 /// How long calls may take to their end once the daemon stops: as long as a call may take, and a little.
 const FINISH: Duration = Duration::from_secs(55);
 
+/// How long a new daemon waits for its first connection at least.
+const FIRST: Duration = Duration::from_secs(10);
+
 /// How a daemon is run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -235,9 +238,11 @@ async fn accept(server: &Arc<Server>, listener: UnixListener, idle: Duration) ->
     Ok(())
 }
 
-/// Stops the daemon once nobody has needed it for `idle`.
+/// Stops the daemon once nobody has needed it for `idle`. Whoever had it started gets time to connect, however busy
+/// the machine is.
 async fn stop_when_idle(server: Arc<Server>, idle: Duration) {
     let mut connections = server.connections.subscribe();
+    let _ = tokio::time::timeout(idle.max(FIRST), connections.wait_for(|count| *count > 0)).await;
     // The sender lives in `server`.
     while connections.wait_for(|count| *count == 0).await.is_ok() {
         let quiet = tokio::time::timeout(idle, connections.wait_for(|count| *count > 0)).await.is_err();

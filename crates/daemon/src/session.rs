@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cotenant_model::{Code, Refusal};
-use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -68,13 +67,12 @@ fn standing(session: Option<u64>) -> Reply {
 
 /// Who is at the other end; `None` for another user, and for one who has gone.
 fn peer(stream: &UnixStream) -> Option<Peer> {
-    let credentials = socket_peercred(stream).ok()?;
-    if credentials.uid != geteuid() {
+    let (pid, uid) = sys::peer_credentials(stream)?;
+    if uid != geteuid().as_raw() {
         return None;
     }
-    let pidfd = sys::peer_process(stream, credentials.pid).map(Arc::new);
-    let pid = u32::try_from(credentials.pid.as_raw_nonzero().get()).ok()?;
-    Some(Peer { pid, uid: credentials.uid.as_raw(), pidfd })
+    let pidfd = sys::peer_process(stream, pid).map(Arc::new);
+    Some(Peer { pid, uid, pidfd })
 }
 
 /// The next line, without its end; `None` at the end of the stream, and for a line that is too long.

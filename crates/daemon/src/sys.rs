@@ -11,9 +11,28 @@ use tokio::io::unix::AsyncFd;
 /// `SO_PEERPIDFD` of `asm-generic/socket.h`, which libc does not name yet.
 const SO_PEERPIDFD: libc::c_int = 77;
 
+/// Process and user at the other end of a Unix socket. The process is 0 where it lies outside our pid namespace, as
+/// that of a host's program seen from a container: no library type for process ids can hold that.
+pub(crate) fn peer_credentials(socket: impl AsFd) -> Option<(u32, u32)> {
+    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the option's value is one `ucred`; both pointers lead to locals that outlive the call.
+    let got = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut credentials).cast(),
+            &raw mut length,
+        )
+    };
+    (got == 0).then_some((u32::try_from(credentials.pid).unwrap_or(0), credentials.uid))
+}
+
 /// The process at the other end of a Unix socket, readable at its end. Kernels before 6.5 cannot say so themselves:
-/// there it is opened by `pid`, which the caller has from the socket just now. `None` where the process is gone.
-pub(crate) fn peer_process(socket: impl AsFd, pid: Pid) -> Option<OwnedFd> {
+/// there it is opened by `pid`, which the caller has from the socket just now. `None` where the process is gone, or
+/// cannot be seen from here.
+pub(crate) fn peer_process(socket: impl AsFd, pid: u32) -> Option<OwnedFd> {
     let mut fd: libc::c_int = -1;
     let mut length = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: the option's value is one int; both pointers lead to locals that outlive the call.
@@ -30,6 +49,12 @@ pub(crate) fn peer_process(socket: impl AsFd, pid: Pid) -> Option<OwnedFd> {
         // SAFETY: the kernel has just made this descriptor for us; nobody else knows it.
         return Some(unsafe { OwnedFd::from_raw_fd(fd) });
     }
+    pidfd(pid)
+}
+
+/// A descriptor that is readable once the process has ended; `None` for 0, and where there is no such process.
+pub(crate) fn pidfd(pid: u32) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
     pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
@@ -67,9 +92,20 @@ pub(crate) fn trim() {
 
 /// The parent of a process; `None` where there is no such process.
 pub(crate) fn parent_of(pid: u32) -> Option<u32> {
+    stat_field(pid, 1)
+}
+
+/// The process that leads the session of `pid`; 0 where that one lies outside our pid namespace, as for what a
+/// container runtime starts inside. `None` where there is no such process.
+pub(crate) fn session_leader(pid: u32) -> Option<u32> {
+    stat_field(pid, 3)
+}
+
+/// A number of `/proc/PID/stat`, counted from 0 behind the name.
+fn stat_field(pid: u32, index: usize) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything, parentheses too; what follows the last one has a fixed form.
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(index)?.parse().ok()
 }
 
 /// The Landlock ABI of the kernel; `None` where it has none or it is switched off.

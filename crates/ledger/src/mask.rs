@@ -31,10 +31,16 @@ const SHAPES: &[&str] = &[
     r#"(?<keep1>\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"']*:)[^\s/@"']+(?<after>@)"#,
     // The header of a request.
     r"(?i)(?<keep2>\bbearer\s+)[A-Za-z0-9+/=._~-]{16,}",
-    // A telling name in quotes with its value, as in JSON, once more quoted inside JSON too. A number is none.
+    // A telling name in quotes with its value, as in JSON, once more quoted inside JSON too. A number is none. The
+    // value's quotes are of the name's kind, or `'`: any other `"` may be the one that closes a string of JSON.
     concat!(
-        r#"(?i)(?<keep3>NAME\\?["']\s*(?:=>|[:=])\s*)"#,
-        r#"(?:\\"(?:[^"\\]|\\[^"])*|"(?:[^"\\]|\\.)*|'[^'"\\\n]*|[A-Za-z_][^\s"'\\,;&<>(){}\[\]]*)"#,
+        r#"(?i)(?<keep3>NAME"\s*(?:=>|[:=])\s*)"#,
+        r#"(?:"(?:[^"\\]|\\.)*|'[^'"\\\n]*|[A-Za-z_][^\s"'\\,;&<>(){}\[\]]*)"#,
+    ),
+    concat!(
+        r#"(?i)(?<keep6>NAME(?:\\"|')\s*(?:=>|[:=])\s*)"#,
+        r#"(?:\\"(?:[^"\\]|\\[^"])*|"(?:[^"\\,:}\]\s]|\\.)(?:[^"\\]|\\.)*|'[^'"\\\n]*"#,
+        r#"|[A-Za-z_][^\s"'\\,;&<>(){}\[\]]*)"#,
     ),
     // A telling name with a value: `password=…`, `api_key: "…"`. A quote that closes a string of JSON opens no value.
     concat!(
@@ -67,7 +73,8 @@ pub(crate) fn mask_bytes(text: &[u8]) -> Cow<'_, [u8]> {
 }
 
 fn replacement(found: &Captures<'_>) -> Vec<u8> {
-    let kept = ["keep1", "keep2", "keep3", "keep4", "keep5"].iter().find_map(|name| found.name(name));
+    let kept =
+        ["keep1", "keep2", "keep3", "keep4", "keep5", "keep6"].iter().find_map(|name| found.name(name));
     let Some(kept) = kept else { return MASK.to_vec() };
     let value = &found[0][kept.as_bytes().len()..];
     // The value's opening quote stays, so that its closing one still has a partner.
@@ -110,6 +117,7 @@ mod tests {
                 r#"{"text":"{\"token\": \"abc\", \"x\": 1}"}"#,
                 r#"{"text":"{\"token\": \"[masked]\", \"x\": 1}"}"#,
             ),
+            (r#"{'password': "ab c", 'n': 1}"#, r#"{'password': "[masked]", 'n': 1}"#),
             ("postgres://me:s3cr3t@host/db", "postgres://me:[masked]@host/db"),
             ("Authorization: Bearer abcdefgh12345678", "Authorization: Bearer [masked]"),
             ("curl -H 'X: Bearer abcdefgh12345678'", "curl -H 'X: Bearer [masked]'"),
@@ -133,6 +141,10 @@ mod tests {
             "the tokenizer counts tokens",
             r#"{"password":null,"token":"","max_tokens":4096,"token":17}"#,
             r#"{"a":"password=","b":"token:"}"#,
+            // The quote after the sign closes the string that the name stands in.
+            r#"{"a":"password\"=","c":"p","b":1}"#,
+            r#"{"a":"password'=","c":"p","b":1}"#,
+            r#"{"a":"password\": ","c":"p","b":1}"#,
             "a basic understanding, max_tokens=4096, the bearer of news",
             "http://localhost:8080/x",
             "fn secret() -> Token",

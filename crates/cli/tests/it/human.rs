@@ -249,6 +249,31 @@ fn tools_on_the_command_line_share_the_terminals_session() {
     assert_eq!(gone.status.code(), Some(1));
 }
 
+/// As a container runtime starts things: the session's leader cannot be seen from within.
+#[test]
+fn calls_whose_terminal_lies_outside_the_container_share_a_session() {
+    let scratch = scratch();
+    scratch.configure("[approvals]\nprofile = \"trusting\"\n");
+    scratch.put("a.txt", "one\n");
+    let program = scratch.program().display().to_string();
+    let user = if rustix::process::geteuid().is_root() { "-pf" } else { "-rpf" };
+    let script = format!(
+        "test \"$(ps -o sid= -p $$ | tr -d ' ')\" = 0 || echo not-outside; \
+         {program} whoami; {program} read-file a.txt; \
+         {program} edit-file a.txt --old-text one --new-text 1; {program} stop"
+    );
+    let mut command = scratch.within("unshare");
+    command.args([user, "--mount-proc", "bash", "-c", &script]).current_dir(scratch.root());
+    let done = command.output().expect("unshare runs");
+    let said = String::from_utf8_lossy(&done.stdout);
+    if !said.starts_with("agent=") && !said.contains("IO_ERROR") {
+        println!("SKIP: no pid namespace to be had here: {done:?}");
+        return;
+    }
+    assert!(!said.contains("not-outside") && !said.contains("IO_ERROR"), "{said}");
+    assert_eq!(scratch.text("a.txt"), "1\n", "what one call read the next may edit: {said}");
+}
+
 #[test]
 fn served_without_tokens_one_is_made_and_printed() {
     let scratch = scratch();

@@ -8,15 +8,14 @@ use cotenant_model::{Code, Profile, Refusal, SessionId};
 use cotenant_tools::Toolbox;
 use cotenant_tools::host::{Hello, Host};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, getsid, pidfd_open};
 use serde_json::{Map, Value};
 
 use super::{named_session, text};
-use crate::Peer;
+use crate::{Peer, sys};
 
 /// The sessions of terminals, by the process that leads them.
 #[derive(Default)]
-pub(super) struct Terminals(Mutex<HashMap<i32, Terminal>>);
+pub(super) struct Terminals(Mutex<HashMap<u32, Terminal>>);
 
 struct Terminal {
     session: SessionId,
@@ -42,7 +41,7 @@ impl Terminals {
             .next("unset COTENANT_SESSION"));
         }
         let mut terminals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ended: Vec<i32> = terminals
+        let ended: Vec<u32> = terminals
             .iter()
             .filter(|(_, terminal)| has_ended(&terminal.leader))
             .map(|(pid, _)| *pid)
@@ -61,21 +60,21 @@ impl Terminals {
             ..Hello::default()
         };
         // A caller that is gone already, or whose leader is, gets a session for this one call's sake.
-        let leader =
-            Pid::from_raw(i32::try_from(peer.pid).unwrap_or(0)).and_then(|pid| getsid(Some(pid)).ok());
-        let Some((leader, fd)) =
-            leader.and_then(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)))
-        else {
-            return toolbox.open(&hello);
-        };
-        let key = leader.as_raw_nonzero().get();
-        if let Some(terminal) = terminals.get(&key) {
+        let Some((leader, fd)) = leader(peer.pid) else { return toolbox.open(&hello) };
+        if let Some(terminal) = terminals.get(&leader) {
             return Ok(terminal.session);
         }
         let session = toolbox.open(&hello)?;
-        terminals.insert(key, Terminal { session, leader: fd });
+        terminals.insert(leader, Terminal { session, leader: fd });
         Ok(session)
     }
+}
+
+/// The process that a caller's session hangs on. A leader outside our pid namespace cannot be seen: what was started
+/// in a container from without hangs on the container's first process.
+fn leader(caller: u32) -> Option<(u32, OwnedFd)> {
+    let leader = sys::session_leader(caller)?.max(1);
+    Some((leader, sys::pidfd(leader)?))
 }
 
 /// Whether the process has ended: its descriptor is readable then.
