@@ -29,7 +29,8 @@ impl Check {
 }
 
 /// The report: `checks` [{`grade`, `what`, `ok`, `found`}], `grades` {grade: available}, `strays` (files with our
-/// prefix that no intent names: reported, never removed).
+/// prefix that no intent names: reported, never removed), `moved_from` (where the root was when its state began; null
+/// where it is still there).
 pub fn report(root: &Path, homes: &Homes) -> Result<Value, Refusal> {
     let place = Place::of(root, homes)?;
     let settings = config::load(&place.root)?;
@@ -47,6 +48,7 @@ pub fn report(root: &Path, homes: &Homes) -> Result<Value, Refusal> {
     let have = |grade: &str| checks.iter().filter(|check| check.grade == grade).all(|check| check.ok);
     Ok(json!({
         "root": tree.host_path(FolderId::ROOT).display().to_string(),
+        "moved_from": place.moved_from.map(|path| path.display().to_string()),
         "kernel": kernel(),
         "grades": {"G4": have("G4"), "G3": have("G3"), "G2": have("G2"), "G1": have("G1")},
         "checks": list,

@@ -5,6 +5,7 @@
 
 mod admin;
 mod build;
+mod claim;
 mod client;
 pub mod clock;
 pub mod config;

@@ -8,12 +8,16 @@ use std::path::{Path, PathBuf};
 use cotenant_model::{Code, Refusal};
 use rustix::process::geteuid;
 
+use crate::claim::{self, Claim};
+
 /// The places of one root. Both folders exist, are the user's own and closed to others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The root, absolute, without links.
     pub root: PathBuf,
-    /// 16 hex digits that stand for the root.
+    /// Where the root was before, if it was moved since its state began.
+    pub moved_from: Option<PathBuf>,
+    /// 16 hex digits that stand for the root, and go with it when it is moved.
     pub key: String,
     /// State of this root: the lock, the log and, unless `[workspace] state_dir` says otherwise, the ledger.
     pub state: PathBuf,
@@ -45,7 +49,7 @@ impl Homes {
 }
 
 impl Place {
-    /// The places of `root`; makes their folders. Refuses a root that is no folder.
+    /// The places of `root`; makes their folders, and finds those of a root that was moved. Refuses a root that is no folder.
     pub fn of(root: &Path, homes: &Homes) -> Result<Place, Refusal> {
         let given = root.display().to_string();
         let root = root.canonicalize().map_err(|error| {
@@ -55,12 +59,16 @@ impl Place {
         if !root.is_dir() {
             return Err(Refusal::new(Code::NotADirectory, "The root is not a folder.").fact("path", given));
         }
-        let key = key(&root);
-        let state = own_folder(&homes.state.join("cotenant")).and_then(|all| own_folder(&all.join(&key)));
-        let state = state.map_err(|error| unusable(&homes.state, &error))?;
+        let state = own_folder(&homes.state.join("cotenant")).and_then(|all| {
+            let claim = claim::find(&all, &root)?;
+            let state = own_folder(&all.join(&claim.key))?;
+            claim::note(&state, &root, &claim)?;
+            Ok((state, claim))
+        });
+        let (state, Claim { key, moved_from }) = state.map_err(|error| unusable(&homes.state, &error))?;
         let runtime =
             own_folder(&homes.runtime.join("cotenant")).map_err(|error| unusable(&homes.runtime, &error))?;
-        Ok(Place { socket: runtime.join(format!("{key}.sock")), root, key, state })
+        Ok(Place { socket: runtime.join(format!("{key}.sock")), root, moved_from, key, state })
     }
 
     /// Held by the daemon as long as it lives.
@@ -77,12 +85,6 @@ impl Place {
     pub fn log(&self) -> PathBuf {
         self.state.join("daemon.log")
     }
-}
-
-/// The key of a canonical root.
-fn key(root: &Path) -> String {
-    let digest = blake3::hash(root.as_os_str().as_encoded_bytes());
-    digest.to_hex().as_str()[..16].to_owned()
 }
 
 /// Makes a folder that is closed to others, parents included, or checks that it is one.

@@ -224,6 +224,28 @@ fn the_doctor_grades_the_machine_and_reports_strays() {
 }
 
 #[test]
+fn a_moved_workspace_finds_its_history() {
+    let scratch = scratch();
+    let (from, to) = (scratch.path("project"), scratch.path("moved here"));
+    scratch.put("project/cotenant.toml", "[approvals]\nprofile = \"trusting\"\n");
+    if std::fs::metadata(&from).unwrap().created().is_err() {
+        return;
+    }
+    scratch.run_at(&from, &["write-file", "a.txt", "one\n"]).ok();
+    let change = scratch.run_at(&from, &["history", "--json"]).ok().json()["changes"][0]["id"].clone();
+    scratch.run_at(&from, &["stop"]).ok();
+    std::fs::rename(&from, &to).unwrap();
+    let history = scratch.run_at(&to, &["history", "--json"]).ok().json();
+    assert_eq!(history["changes"][0]["id"], change, "{history}");
+    let doctor = scratch.run_at(&to, &["doctor", "--json"]).json();
+    assert_eq!(doctor["moved_from"], json!(from.display().to_string()));
+    // What was done before the move can be taken back after it.
+    scratch.run_at(&to, &["undo", "--change", change.as_str().unwrap()]).ok();
+    assert!(!to.join("a.txt").exists());
+    scratch.run_at(&to, &["stop"]).ok();
+}
+
+#[test]
 fn tools_on_the_command_line_share_the_terminals_session() {
     let scratch = scratch();
     scratch.configure("[approvals]\nprofile = \"trusting\"\n");

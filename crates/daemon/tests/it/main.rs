@@ -10,6 +10,7 @@ mod config;
 #[path = "../../../mcp/tests/it/fake.rs"]
 mod fake;
 mod life;
+mod moved;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
