@@ -136,7 +136,7 @@ fn asks(plan: &Plan, index: usize, op: &FileOp, facts: &JudgeFacts<'_>) -> bool 
 
 /// Whether it changes something that stands already.
 fn changes(op: &FileOp) -> bool {
-    !matches!(op.op, Op::MakeDir | Op::Create { .. })
+    !matches!(op.op, Op::MakeDir { .. } | Op::Create { .. })
 }
 
 fn refuse_protected(plan: &Plan, facts: &JudgeFacts<'_>) -> Option<Refusal> {

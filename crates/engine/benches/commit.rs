@@ -16,7 +16,8 @@ use cotenant_coord::{Approver, Coord};
 use cotenant_engine::pipeline::{How, Pipeline};
 use cotenant_ledger::{Ledger, LedgerOptions};
 use cotenant_model::{
-    Author, ClassRules, Content, Digest, Durability, FileOp, Millis, Op, Plan, RelPath, SessionId, WsPath,
+    Author, Body, ClassRules, Content, Digest, Durability, Entry, FileOp, Millis, Op, Plan, RelPath,
+    SessionId, WsPath,
 };
 use cotenant_tree::Tree;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -89,7 +90,7 @@ impl Bench {
         let plan = Plan {
             author: Author { agent: "bench".into(), session: SessionId(1), task: None, turn: 1 },
             tool: "edit_file".into(),
-            ops: vec![FileOp { at, op: Op::Replace { pre, content } }],
+            ops: vec![FileOp { at, op: Op::Replace { old: Entry::file(pre), new: Body::file(content) } }],
             diff: String::new(),
             undoes: None,
         };

@@ -5,7 +5,7 @@ use cotenant_coord::{
 };
 use cotenant_ledger::Idempotency;
 use cotenant_model::{
-    Access, ApprovalId, ClassHit, Code, Content, Durability, FileOp, FolderId, Op, Plan, Profile, Refusal,
+    Access, ApprovalId, ClassHit, Code, Content, Durability, FolderId, Op, Plan, Profile, Refusal,
     RetryToken, SessionId,
 };
 
@@ -36,14 +36,6 @@ pub enum Submitted {
     Landed(Landed),
     /// A human must be asked.
     Ask(Box<Plan>),
-}
-
-/// The bytes that an operation writes.
-fn content(op: &FileOp) -> Option<Content> {
-    match &op.op {
-        Op::Create { content, .. } | Op::Replace { content, .. } => Some(content.clone()),
-        Op::MakeDir | Op::Delete { .. } | Op::RemoveDir => None,
-    }
 }
 
 impl Workspace {
@@ -94,7 +86,7 @@ impl Workspace {
             self.pipeline().idle();
         }
         let now = self.clock().wall();
-        let written: Vec<Content> = grant.plan().ops.iter().filter_map(content).collect();
+        let written: Vec<Content> = grant.plan().ops.iter().filter_map(|op| op.content().cloned()).collect();
         let how = How { durability, now, idempotency, still_valid: &|_grant| Ok(()) };
         let landed = self.pipeline().commit(grant, &how)?;
         // Stored in the background; until then it is here.

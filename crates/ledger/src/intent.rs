@@ -17,9 +17,9 @@ pub struct Intent {
 }
 
 /// One path of an intent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IntentPath {
-    /// The resolved path.
+    /// The resolved path; of a move, where it goes.
     pub at: WsPath,
     /// What happens there.
     pub op: ChangeOp,
@@ -27,19 +27,23 @@ pub struct IntentPath {
     pub parent: ParentId,
     /// The temporary name beside it, `.cotenant-<16 hex>`; empty where the operation needs none.
     pub temp: String,
-    /// The image before; `None` where there is no file.
+    /// Where a move comes from.
+    pub from: Option<WsPath>,
+    /// The image before, at `at`; `None` where there is no file or link.
     pub pre: Option<Digest>,
-    /// The image after; `None` where there will be no file.
+    /// The image after, at `at`; `None` where there will be no file or link.
     pub post: Option<Digest>,
-    /// Permission bits before.
+    /// `st_mode` before.
     pub pre_mode: u32,
+    /// `st_mode` after; 0 where it will be as before.
+    pub post_mode: u32,
     /// Owner before.
     pub uid: u32,
     /// Group before.
     pub gid: u32,
     /// The bytes of `pre`, where they are at most [`INLINE_MAX`] and not in the store yet.
     pub inline_pre: Option<Vec<u8>>,
-    /// The inode of a directory that this commit made, once it is made.
+    /// The inode of a directory that this commit made, once it is made; of a move, that of what is moved.
     pub made_ino: Option<u64>,
 }
 

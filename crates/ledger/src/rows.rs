@@ -17,8 +17,14 @@ type Sql<T> = rusqlite::Result<T>;
 /// Numbers in the database. They are part of the format: never renumber.
 const KINDS: [ChangeKind; 2] = [ChangeKind::Planned, ChangeKind::Observed];
 const OUTCOMES: [Outcome; 4] = [Outcome::Open, Outcome::Sealed, Outcome::Aborted, Outcome::Overtaken];
-const OPS: [ChangeOp; 5] =
-    [ChangeOp::Create, ChangeOp::Edit, ChangeOp::Delete, ChangeOp::MakeDir, ChangeOp::RemoveDir];
+const OPS: [ChangeOp; 6] = [
+    ChangeOp::Create,
+    ChangeOp::Edit,
+    ChangeOp::Delete,
+    ChangeOp::MakeDir,
+    ChangeOp::RemoveDir,
+    ChangeOp::Move,
+];
 
 fn number<T: PartialEq>(table: &[T], value: &T) -> i64 {
     table.iter().position(|entry| entry == value).map_or(-1, |index| index as i64)
@@ -75,6 +81,15 @@ fn path(row: &Row<'_>, column: usize) -> Sql<WsPath> {
     Ok(WsPath { folder: FolderId(row.get(column)?), path })
 }
 
+/// The same where there may be none.
+fn maybe_path(row: &Row<'_>, column: usize) -> Sql<Option<WsPath>> {
+    if row.get_ref(column)? == rusqlite::types::ValueRef::Null {
+        Ok(None)
+    } else {
+        path(row, column).map(Some)
+    }
+}
+
 /// The columns that `change` and `intent` share, in the order [`change`] reads them.
 pub(crate) const CHANGE: &str = "id, time, kind, agent, session, task, turn, tool, undoes";
 
@@ -101,15 +116,18 @@ fn file(row: &Row<'_>) -> Sql<ChangeFile> {
         op: value(&OPS, row, 2)?,
         pre: maybe_digest(row, 3)?,
         post: maybe_digest(row, 4)?,
-        mode: row.get(5)?,
+        pre_mode: row.get(5)?,
+        post_mode: row.get(6)?,
+        from: maybe_path(row, 7)?,
     })
 }
 
 /// The files of a sealed change.
 pub(crate) fn files(conn: &Connection, id: ChangeId) -> Sql<Vec<ChangeFile>> {
     conn.prepare_cached(
-        "SELECT p.folder, p.bytes, f.op, a.digest, b.digest, f.mode FROM file f JOIN path p ON p.id = f.path \
-         LEFT JOIN image a ON a.id = f.pre LEFT JOIN image b ON b.id = f.post WHERE f.change = ?1 ORDER BY f.seq",
+        "SELECT p.folder, p.bytes, f.op, a.digest, b.digest, f.mode, f.post_mode, o.folder, o.bytes FROM file f \
+         JOIN path p ON p.id = f.path LEFT JOIN image a ON a.id = f.pre LEFT JOIN image b ON b.id = f.post \
+         LEFT JOIN path o ON o.id = f.origin WHERE f.change = ?1 ORDER BY f.seq",
     )?
     .query_map([signed(id.0)], file)?
     .collect()
@@ -139,7 +157,7 @@ pub(crate) fn insert_intent(conn: &Connection, intent: &Intent) -> Sql<()> {
         bytes(key.map(|key| &key.args)),
     ])?;
     let mut insert =
-        conn.prepare_cached("INSERT INTO intent_file VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
+        conn.prepare_cached("INSERT INTO intent_file VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?;
     for (seq, file) in change.files.iter().enumerate() {
         insert.execute(params![
             id,
@@ -149,11 +167,15 @@ pub(crate) fn insert_intent(conn: &Connection, intent: &Intent) -> Sql<()> {
             number(&OPS, &file.op),
             bytes(file.pre.as_ref()),
             bytes(file.post.as_ref()),
-            file.mode,
+            file.pre_mode,
+            file.post_mode,
+            file.from.as_ref().map(|from| from.folder.0),
+            file.from.as_ref().map(|from| from.path.as_bytes()),
         ])?;
     }
     let mut insert = conn.prepare_cached(
-        "INSERT INTO intent_path VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        "INSERT INTO intent_path VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, \
+         ?17, ?18, ?19)",
     )?;
     for (seq, path) in intent.paths.iter().enumerate() {
         insert.execute(params![
@@ -173,6 +195,9 @@ pub(crate) fn insert_intent(conn: &Connection, intent: &Intent) -> Sql<()> {
             path.gid,
             path.inline_pre,
             path.made_ino.map(signed),
+            path.post_mode,
+            path.from.as_ref().map(|from| from.folder.0),
+            path.from.as_ref().map(|from| from.path.as_bytes()),
         ])?;
     }
     Ok(())
@@ -189,15 +214,19 @@ pub(crate) fn seal(conn: &Connection, id: ChangeId, ended: Outcome, answer: Opti
         "INSERT OR IGNORE INTO image (digest) SELECT pre FROM intent_file WHERE intent = ?1 AND pre IS NOT NULL \
          UNION SELECT post FROM intent_file WHERE intent = ?1 AND post IS NOT NULL",
     )?;
-    run("INSERT OR IGNORE INTO path (folder, bytes) SELECT folder, path FROM intent_file WHERE intent = ?1")?;
+    run(
+        "INSERT OR IGNORE INTO path (folder, bytes) SELECT folder, path FROM intent_file WHERE intent = ?1 \
+         UNION SELECT from_folder, from_path FROM intent_file WHERE intent = ?1 AND from_path IS NOT NULL",
+    )?;
     conn.prepare_cached(
         "INSERT INTO change SELECT id, time, kind, ?2, agent, session, task, turn, tool, undoes, NULL FROM intent \
          WHERE id = ?1",
     )?
     .execute(params![id, outcome(ended)])?;
-    run("INSERT INTO file SELECT f.intent, f.seq, p.id, f.op, a.id, b.id, f.mode FROM intent_file f \
-         JOIN path p ON p.folder = f.folder AND p.bytes = f.path LEFT JOIN image a ON a.digest = f.pre \
-         LEFT JOIN image b ON b.digest = f.post WHERE f.intent = ?1")?;
+    run("INSERT INTO file SELECT f.intent, f.seq, p.id, f.op, a.id, b.id, f.mode, f.post_mode, o.id \
+         FROM intent_file f JOIN path p ON p.folder = f.folder AND p.bytes = f.path \
+         LEFT JOIN image a ON a.digest = f.pre LEFT JOIN image b ON b.digest = f.post \
+         LEFT JOIN path o ON o.folder = f.from_folder AND o.bytes = f.from_path WHERE f.intent = ?1")?;
     conn.prepare_cached(
         "INSERT OR REPLACE INTO answer SELECT key_agent, key_tool, key, key_args, ?2, id, time FROM intent \
          WHERE id = ?1 AND key IS NOT NULL",
@@ -237,8 +266,8 @@ pub(crate) fn unswept(conn: &Connection) -> Sql<Vec<Intent>> {
 /// The paths of an intent, in the order of the commit.
 fn paths(conn: &Connection, id: ChangeId) -> Sql<Vec<IntentPath>> {
     conn.prepare_cached(
-        "SELECT folder, path, op, dev, ino, mount, temp, pre, post, pre_mode, uid, gid, inline_pre, made_ino \
-         FROM intent_path WHERE intent = ?1 ORDER BY seq",
+        "SELECT folder, path, op, dev, ino, mount, temp, pre, post, pre_mode, uid, gid, inline_pre, made_ino, \
+         post_mode, from_folder, from_path FROM intent_path WHERE intent = ?1 ORDER BY seq",
     )?
     .query_map([signed(id.0)], intent_path)?
     .collect()
@@ -256,7 +285,8 @@ pub(crate) fn open_changes(conn: &Connection) -> Sql<Vec<Change>> {
     let sql = format!("SELECT {CHANGE}, 0 FROM intent ORDER BY id");
     let mut changes: Vec<Change> = conn.prepare_cached(&sql)?.query_map([], change)?.collect::<Sql<_>>()?;
     let mut files = conn.prepare_cached(
-        "SELECT folder, path, op, pre, post, mode FROM intent_file WHERE intent = ?1 ORDER BY seq",
+        "SELECT folder, path, op, pre, post, mode, post_mode, from_folder, from_path FROM intent_file \
+         WHERE intent = ?1 ORDER BY seq",
     )?;
     for change in &mut changes {
         change.files = files.query_map([signed(change.id.0)], file)?.collect::<Sql<_>>()?;
@@ -300,6 +330,8 @@ fn intent_path(row: &Row<'_>) -> Sql<IntentPath> {
         gid: row.get(11)?,
         inline_pre: row.get(12)?,
         made_ino: row.get::<_, Option<i64>>(13)?.map(i64::cast_unsigned),
+        post_mode: row.get(14)?,
+        from: maybe_path(row, 15)?,
     })
 }
 

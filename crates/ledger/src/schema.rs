@@ -53,6 +53,17 @@ const MIGRATIONS: &[&str] = &["
 
     CREATE TABLE journal (
         seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL, hash BLOB NOT NULL);
+", "
+    -- Where a move came from, and what a path is afterwards.
+    ALTER TABLE intent_file ADD COLUMN post_mode INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE intent_file ADD COLUMN from_folder INTEGER;
+    ALTER TABLE intent_file ADD COLUMN from_path BLOB;
+    ALTER TABLE intent_path ADD COLUMN post_mode INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE intent_path ADD COLUMN from_folder INTEGER;
+    ALTER TABLE intent_path ADD COLUMN from_path BLOB;
+    ALTER TABLE file ADD COLUMN post_mode INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE file ADD COLUMN origin INTEGER;
+    CREATE INDEX file_origin ON file (origin, change) WHERE origin IS NOT NULL;
 "];
 
 /// A database that is not on the disk yet is marked by this file. What it holds was never promised to anyone, so one

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Agent, ChangeId, Digest, Millis, SessionId, WsPath};
+use crate::{Agent, ChangeId, Digest, Entry, EntryKind, Millis, SessionId, WsPath};
 
 /// Who made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,18 +27,21 @@ pub enum Outcome {
 }
 
 /// What happened at a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChangeOp {
-    /// A file came to be.
+    /// A file or a link came to be.
     Create,
-    /// A file's bytes changed.
+    /// Its bytes, its mode, or what it is changed.
+    #[default]
     Edit,
-    /// A file went.
+    /// A file or a link went.
     Delete,
     /// A directory came to be.
     MakeDir,
     /// A directory went.
     RemoveDir,
+    /// A file, a link or a directory came from another path.
+    Move,
 }
 
 impl ChangeOp {
@@ -50,23 +53,45 @@ impl ChangeOp {
             ChangeOp::Delete => "delete",
             ChangeOp::MakeDir => "mkdir",
             ChangeOp::RemoveDir => "rmdir",
+            ChangeOp::Move => "move",
         }
     }
 }
 
 /// One path of a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeFile {
-    /// The resolved path.
+    /// The resolved path; of a move, where it went.
     pub at: WsPath,
     /// What happened there.
     pub op: ChangeOp,
-    /// The image before; `None` where there was no file.
+    /// Where a move came from: nothing stands there afterwards. Of a creation, the file that it is a renamed or copied
+    /// version of.
+    pub from: Option<WsPath>,
+    /// The image before, at `at`; `None` where there was no file or link.
     pub pre: Option<Digest>,
-    /// The image after; `None` where there is no file.
+    /// The image after, at `at`; `None` where there is no file or link.
     pub post: Option<Digest>,
-    /// Permission bits of the file before (of the new one where it was created).
-    pub mode: u32,
+    /// `st_mode` before: type and permission bits; 0 where nothing stood there.
+    pub pre_mode: u32,
+    /// `st_mode` after; 0 where nothing stands there, or it is not known.
+    pub post_mode: u32,
+}
+
+impl ChangeFile {
+    /// What stood there before, if it was a file or a link.
+    pub fn before(&self) -> Option<Entry> {
+        entry(self.pre, self.pre_mode)
+    }
+
+    /// What stood there after, if it was a file or a link.
+    pub fn after(&self) -> Option<Entry> {
+        entry(self.post, self.post_mode)
+    }
+}
+
+fn entry(digest: Option<Digest>, mode: u32) -> Option<Entry> {
+    Some(Entry { kind: EntryKind::of_mode(mode)?, digest: digest? })
 }
 
 /// A record of the ledger.

@@ -17,7 +17,7 @@ pub use class::{ClassHit, ClassRules, PROTECTED, PathClass, SENSITIVE};
 pub use digest::Digest;
 pub use ids::{Agent, ApprovalId, BadId, ChangeId, HandleId, PlanId, RetryToken, SessionId, SuggestionId};
 pub use path::{FolderId, Folders, NAME_MAX, PATH_MAX, PathError, RelPath, WirePath, WsPath};
-pub use plan::{Author, Content, FileOp, Op, Plan, PreImage};
+pub use plan::{Author, Body, Content, Entry, EntryKind, FileOp, Moved, Op, Plan, PreImage};
 pub use refusal::{Code, Fact, FactValue, Refusal, needs_escape};
 pub use settings::{
     Access, AgentRule, Answer, ApprovalRule, Durability, Edits, FolderSpec, GeneratedRule, Limits, Profile,

@@ -373,7 +373,7 @@ fn landed_files(planned: &Planned, landed: &Landed) -> Vec<LandedFile> {
     };
     // A directory is no file that anyone has seen or changed.
     let is_file = |at: &WsPath| {
-        let directory = |op: &FileOp| op.at == *at && matches!(op.op, Op::MakeDir | Op::RemoveDir);
+        let directory = |op: &FileOp| op.at == *at && matches!(op.op, Op::MakeDir { .. } | Op::RemoveDir);
         !planned.ops.iter().any(directory)
     };
     landed

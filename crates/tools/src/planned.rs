@@ -62,13 +62,16 @@ impl Planned {
                 break;
             }
             match &op.op {
-                Op::MakeDir => text.push_str(&format!("new directory {path}/\n")),
-                Op::RemoveDir => text.push_str(&format!("removed directory {path}/\n")),
-                Op::Create { content, .. } => {
-                    text.push_str(&file_diff("/dev/null", &path, None, Some(content), bytes))
+                Op::MakeDir { .. } => text.push_str(&format!("new directory {path}/\n")),
+                Op::Move { to, .. } => {
+                    text.push_str(&format!("rename from {path}\nrename to {}\n", folders.show(to)));
                 }
-                Op::Replace { content, .. } => {
-                    text.push_str(&file_diff(&path, &path, before.as_ref(), Some(content), bytes));
+                Op::RemoveDir => text.push_str(&format!("removed directory {path}/\n")),
+                Op::Create { new, .. } => {
+                    text.push_str(&file_diff("/dev/null", &path, None, Some(&new.content), bytes))
+                }
+                Op::Replace { new, .. } => {
+                    text.push_str(&file_diff(&path, &path, before.as_ref(), Some(&new.content), bytes));
                 }
                 Op::Delete { .. } => {
                     text.push_str(&file_diff(&path, "/dev/null", before.as_ref(), None, bytes))

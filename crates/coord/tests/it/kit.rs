@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use cotenant_coord::{Coord, Lines, NewSession, Retry, Shown};
 use cotenant_model::{
-    ApprovalId, Author, Digest, FileOp, FolderId, Folders, Millis, Op, Plan, Profile, RelPath, RetryToken,
-    SessionId, WsPath,
+    ApprovalId, Author, Body, Digest, Entry, FileOp, FolderId, Folders, Millis, Op, Plan, Profile, RelPath,
+    RetryToken, SessionId, WsPath,
 };
 
 /// Two sessions of two agents, open since time 0 in every [`pair`].
@@ -60,15 +60,15 @@ pub(crate) fn some(content: &str, total: usize, ranges: &[(usize, usize)]) -> Sh
 }
 
 pub(crate) fn create(content: &str) -> Op {
-    Op::Create { content: content.as_bytes().into(), mode: None }
+    Op::Create { new: Body::file(content.as_bytes()), like: None }
 }
 
 pub(crate) fn replace(pre: &str, content: &str) -> Op {
-    Op::Replace { pre: digest(pre), content: content.as_bytes().into() }
+    Op::Replace { old: Entry::file(digest(pre)), new: Body::file(content.as_bytes()) }
 }
 
 pub(crate) fn delete(pre: &str) -> Op {
-    Op::Delete { pre: digest(pre) }
+    Op::Delete { old: Entry::file(digest(pre)) }
 }
 
 /// A plan of session A.

@@ -78,7 +78,7 @@ fn each_profile_on_each_operation() {
     let on = |op: Op| plan("a_tool", vec![(at("f"), op)]);
     for (op, careful, trusting) in [
         (create("x"), "allow", "allow"),
-        (Op::MakeDir, "allow", "allow"),
+        (Op::MakeDir { mode: None }, "allow", "allow"),
         (replace("a", "b"), "ask", "allow"),
         (delete("a"), "ask", "allow"),
         (Op::RemoveDir, "ask", "allow"),
@@ -196,7 +196,7 @@ fn protected_and_generated_paths_are_refused_whatever_allows() {
 fn a_sensitive_path_is_always_asked_creation_too() {
     let hit = || ClassHit::of(PathClass::Sensitive, "agents.md");
     let allow = [rule(None, &[], Allow)];
-    for op in [create("x"), replace("a", "b"), delete("a"), Op::MakeDir] {
+    for op in [create("x"), replace("a", "b"), delete("a"), Op::MakeDir { mode: None }] {
         let plan = plan("write_file", vec![(at("AGENTS.md"), op)]);
         for profile in [Careful, Trusting] {
             assert_eq!(with_class(&plan, profile, &allow, hit()), Verdict::Ask, "{profile:?} {plan:?}");

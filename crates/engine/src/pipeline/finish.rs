@@ -342,5 +342,12 @@ fn now(time: Millis, since: Instant) -> Millis {
 }
 
 fn found_file(at: &WsPath, before: Option<Digest>, now: Digest, inode: &Inode) -> ChangeFile {
-    ChangeFile { at: at.clone(), op: ChangeOp::Edit, pre: before, post: Some(now), mode: inode.mode() }
+    ChangeFile {
+        at: at.clone(),
+        op: ChangeOp::Edit,
+        pre: before,
+        post: Some(now),
+        post_mode: inode.mode(),
+        ..ChangeFile::default()
+    }
 }

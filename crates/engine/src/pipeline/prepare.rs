@@ -75,8 +75,8 @@ pub(super) struct Failure {
 
 /// Holds, checks and stages.
 pub(super) fn prepare(desk: &Desk, plan: &Plan) -> Result<Prepared, Failure> {
-    let made: BTreeSet<&WsPath> = paths_of(plan, |op| matches!(op, Op::MakeDir));
-    let fleeting: BTreeSet<&WsPath> = paths_of(plan, |op| matches!(op, Op::MakeDir | Op::RemoveDir));
+    let made: BTreeSet<&WsPath> = paths_of(plan, |op| matches!(op, Op::MakeDir { .. }));
+    let fleeting: BTreeSet<&WsPath> = paths_of(plan, |op| matches!(op, Op::MakeDir { .. } | Op::RemoveDir));
     let mut ops: Vec<&FileOp> = plan.ops.iter().collect();
     ops.sort_by(|a, b| {
         // A directory is removed after what lies in it.
@@ -101,11 +101,12 @@ pub(super) fn prepare(desk: &Desk, plan: &Plan) -> Result<Prepared, Failure> {
 /// R12.
 fn rank(op: &Op) -> u8 {
     match op {
-        Op::MakeDir => 0,
+        Op::MakeDir { .. } => 0,
         Op::Create { .. } => 1,
         Op::Replace { .. } => 2,
-        Op::Delete { .. } => 3,
-        Op::RemoveDir => 4,
+        Op::Move { .. } => 3,
+        Op::Delete { .. } => 4,
+        Op::RemoveDir => 5,
     }
 }
 
@@ -147,10 +148,7 @@ impl Prepared {
         fleeting: &BTreeSet<&WsPath>,
         at: &WsPath,
     ) -> Result<(), Miss> {
-        let bytes = |op: &FileOp| match &op.op {
-            Op::Create { content, .. } | Op::Replace { content, .. } => content.len() as u64,
-            _ => 0,
-        };
+        let bytes = |op: &FileOp| op.content().map_or(0, |content| content.len() as u64);
         let need = plan.ops.iter().map(bytes).sum::<u64>() + SPARE;
         let free = self.hold(desk, &home_of(at, fleeting))?.free().doing("asking for the free space at")?;
         if free < need { Err(Miss::NoSpace { need, free }) } else { Ok(()) }
@@ -183,7 +181,8 @@ impl Prepared {
                 op: item.op(),
                 pre: item.pre.as_ref().map(|pre| pre.digest),
                 post: item.post,
-                mode: item.mode,
+                pre_mode: item.mode,
+                ..ChangeFile::default()
             })
             .collect();
         files.sort_by(|a, b| a.at.cmp(&b.at));
@@ -242,7 +241,7 @@ impl Item {
             uid: owner.0,
             gid: owner.1,
             inline_pre: pre.and_then(|pre| pre.inline.take()),
-            made_ino: None,
+            ..IntentPath::default()
         }
     }
 
@@ -280,26 +279,27 @@ fn item(desk: &Desk, op: &FileOp, parent: Option<Arc<Held>>, home: Arc<Held>) ->
         None => Look::Absent,
     };
     let (work, pre) = match (&op.op, look) {
-        (Op::MakeDir, Look::Absent) => (Work::MakeDir, None),
-        (Op::Create { content, mode }, Look::Absent) => {
-            let temp = Temp::stage(&home, content, Like::New(*mode))?;
-            (Work::Create { temp, content: Arc::clone(content) }, None)
+        (Op::MakeDir { .. }, Look::Absent) => (Work::MakeDir, None),
+        (Op::Create { new, .. }, Look::Absent) => {
+            let temp = Temp::stage(&home, &new.content, Like::New(new.mode))?;
+            (Work::Create { temp, content: Arc::clone(&new.content) }, None)
         }
-        (Op::MakeDir | Op::Create { .. }, _) => return Err(Miss::Exists),
+        (Op::MakeDir { .. } | Op::Create { .. }, _) => return Err(Miss::Exists),
         (_, Look::Absent) => return Err(Miss::Vanished),
-        (Op::Replace { pre, content }, Look::File(inode)) => {
+        (Op::Replace { old, new }, Look::File(inode)) => {
             replaceable(&inode)?;
             let stamp = inode.stamp().doing("reading")?;
             let attributes = Attributes::of(inode.fd())?;
-            let seen = pre_file(desk, inode, *pre)?;
-            let temp = Temp::stage(&home, content, Like::File(&attributes))?;
-            (Work::Replace { temp, content: Arc::clone(content), attributes, stamp }, Some(seen))
+            let seen = pre_file(desk, inode, old.digest)?;
+            let temp = Temp::stage(&home, &new.content, Like::File(&attributes))?;
+            (Work::Replace { temp, content: Arc::clone(&new.content), attributes, stamp }, Some(seen))
         }
-        (Op::Delete { pre }, Look::File(inode)) => (Work::Delete, Some(pre_file(desk, inode, *pre)?)),
+        (Op::Delete { old }, Look::File(inode)) => (Work::Delete, Some(pre_file(desk, inode, old.digest)?)),
         (Op::Replace { .. } | Op::Delete { .. }, Look::Denied(_)) => return Err(Miss::Denied),
         (Op::Replace { .. } | Op::Delete { .. }, _) => return Err(Miss::NotAFile),
         (Op::RemoveDir, Look::Directory(id)) => (Work::RemoveDir { id }, None),
         (Op::RemoveDir, _) => return Err(Miss::NotADirectory),
+        (Op::Move { .. }, _) => return Err(Miss::NotAFile),
     };
     let mode = match (&work, &pre) {
         (Work::Create { temp, .. }, _) => temp.mode(),
@@ -308,7 +308,15 @@ fn item(desk: &Desk, op: &FileOp, parent: Option<Arc<Held>>, home: Arc<Held>) ->
     };
     let temp_name = fresh_name().doing("naming a temporary file for")?;
     let temp = Spot::new(home, temp_name.as_bytes());
-    Ok(Item { at: op.at.clone(), work, temp, temp_name, pre, post: op.post(), mode })
+    Ok(Item {
+        at: op.at.clone(),
+        work,
+        temp,
+        temp_name,
+        pre,
+        post: op.post().map(|entry| entry.digest),
+        mode,
+    })
 }
 
 /// R10.

@@ -241,7 +241,7 @@ fn stage(op: ChangeOp, target: Is, temp: Is) -> Stage {
     let (before, after) = match op {
         ChangeOp::Edit => (Is::Pre, Is::Post),
         ChangeOp::Create | ChangeOp::MakeDir => (Is::Absent, Is::Post),
-        ChangeOp::Delete | ChangeOp::RemoveDir => (Is::Pre, Is::Absent),
+        ChangeOp::Delete | ChangeOp::RemoveDir | ChangeOp::Move => (Is::Pre, Is::Absent),
     };
     match temp {
         Is::Post if target == before => Stage::Ready,

@@ -221,8 +221,8 @@ fn a_new_file_has_the_usual_mode_or_the_one_asked_for() {
     fs::write(rig.root.join("usual"), b"").unwrap();
     let usual = fs::metadata(rig.root.join("usual")).unwrap().mode();
     let mut script = create("script", b"#!/bin/sh\n");
-    if let cotenant_model::Op::Create { mode, .. } = &mut script.op {
-        *mode = Some(0o755);
+    if let cotenant_model::Op::Create { new, .. } = &mut script.op {
+        new.mode = Some(0o755);
     }
     rig.commit(vec![create("plain", b"x"), script]).unwrap();
     assert_eq!(fs::metadata(rig.root.join("plain")).unwrap().mode(), usual);

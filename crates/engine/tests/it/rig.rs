@@ -9,7 +9,7 @@ use cotenant_coord::{Approver, Coord};
 use cotenant_engine::pipeline::{How, Landed, Pipeline, Recovered, Steps, Unwatched};
 use cotenant_ledger::{Ledger, LedgerOptions};
 use cotenant_model::{
-    Author, ClassRules, Code, Content, Digest, Durability, FileOp, Millis, Op, Plan, Refusal, RelPath,
+    Author, Body, ClassRules, Code, Digest, Durability, Entry, FileOp, Millis, Op, Plan, Refusal, RelPath,
     SessionId, WsPath,
 };
 use cotenant_tree::Tree;
@@ -159,24 +159,20 @@ pub fn at(path: &str) -> WsPath {
     WsPath::root(RelPath::parse(path).unwrap())
 }
 
-pub fn content(bytes: &[u8]) -> Content {
-    bytes.into()
-}
-
 pub fn replace(path: &str, pre: &[u8], post: &[u8]) -> FileOp {
-    FileOp { at: at(path), op: Op::Replace { pre: Digest::of(pre), content: content(post) } }
+    FileOp { at: at(path), op: Op::Replace { old: Entry::file(Digest::of(pre)), new: Body::file(post) } }
 }
 
 pub fn create(path: &str, bytes: &[u8]) -> FileOp {
-    FileOp { at: at(path), op: Op::Create { content: content(bytes), mode: None } }
+    FileOp { at: at(path), op: Op::Create { new: Body::file(bytes), like: None } }
 }
 
 pub fn delete(path: &str, pre: &[u8]) -> FileOp {
-    FileOp { at: at(path), op: Op::Delete { pre: Digest::of(pre) } }
+    FileOp { at: at(path), op: Op::Delete { old: Entry::file(Digest::of(pre)) } }
 }
 
 pub fn mkdir(path: &str) -> FileOp {
-    FileOp { at: at(path), op: Op::MakeDir }
+    FileOp { at: at(path), op: Op::MakeDir { mode: None } }
 }
 
 pub fn rmdir(path: &str) -> FileOp {

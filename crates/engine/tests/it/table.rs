@@ -92,7 +92,7 @@ fn intent(place: &Place, id: ChangeId, temps: &[String; 2]) -> Intent {
         |path: &str| (Some(Digest::of(&version(path, "pre"))), Some(Digest::of(&version(path, "post"))));
     let file = |path: &&str| {
         let (pre, post) = digests(path);
-        ChangeFile { at: at(path), op: ChangeOp::Edit, pre, post, mode: 0o644 }
+        ChangeFile { at: at(path), pre, post, pre_mode: 0o100_644, ..ChangeFile::default() }
     };
     let path = |(path, temp): (&&str, &String)| {
         let (pre, post) = digests(path);
@@ -107,7 +107,7 @@ fn intent(place: &Place, id: ChangeId, temps: &[String; 2]) -> Intent {
             uid: meta.uid(),
             gid: meta.gid(),
             inline_pre: Some(version(path, "pre")),
-            made_ino: None,
+            ..IntentPath::default()
         }
     };
     Intent {

@@ -24,7 +24,9 @@ fn file() -> impl Strategy<Value = ChangeFile> {
             op: ops[usize::from(op)],
             pre: image(pre),
             post: image(post),
-            mode: 0o600 + u32::from(pre),
+            pre_mode: 0o600 + u32::from(pre),
+            post_mode: 0o100_644,
+            from: None,
         }
     })
 }

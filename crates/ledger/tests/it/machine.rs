@@ -185,7 +185,8 @@ fn file(path: u8, pre: u8, post: u8) -> ChangeFile {
         op: ChangeOp::Edit,
         pre: Some(Digest::of(&image(pre, false))),
         post: Some(Digest::of(&image(post, false))),
-        mode: 0o600,
+        pre_mode: 0o600,
+        ..ChangeFile::default()
     }
 }
 

@@ -76,7 +76,9 @@ pub(crate) fn edit(path: &str, pre: &[u8], post: &[u8]) -> ChangeFile {
         op: ChangeOp::Edit,
         pre: Some(Digest::of(pre)),
         post: Some(Digest::of(post)),
-        mode: 0o644,
+        pre_mode: 0o100_644,
+        post_mode: 0o100_644,
+        from: None,
     }
 }
 
@@ -108,7 +110,9 @@ pub(crate) fn intent(change: Change) -> Intent {
             temp: format!(".cotenant-{index:016x}"),
             pre: file.pre,
             post: file.post,
+            from: file.from.clone(),
             pre_mode: 0o640,
+            post_mode: file.post_mode,
             uid: 1000,
             gid: u32::MAX,
             inline_pre: None,

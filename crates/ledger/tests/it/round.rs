@@ -14,7 +14,7 @@ use crate::{Folder, at, change, edit, in_folder, intent, land};
 /// Every field with a value that could get lost.
 fn rich(id: ChangeId) -> Change {
     let raw = WsPath::root(RelPath::from_bytes(b"src/\xff\xfe'\n.rs").unwrap());
-    let made = |at, op| ChangeFile { at, op, pre: None, post: None, mode: 0o2775 };
+    let made = |at, op| ChangeFile { at, op, pre_mode: 0o42_775, ..ChangeFile::default() };
     Change {
         undoes: Some(ChangeId(7)),
         turn: u32::MAX,
@@ -24,6 +24,12 @@ fn rich(id: ChangeId) -> Change {
             ChangeFile { pre: None, op: ChangeOp::Create, ..edit("made.txt", b"", b"made") },
             ChangeFile { post: None, op: ChangeOp::Delete, ..edit("gone.txt", b"gone", b"") },
             made(at("dir"), ChangeOp::RemoveDir),
+            ChangeFile {
+                op: ChangeOp::Move,
+                from: Some(in_folder(1, "from\nhere")),
+                post_mode: 0o120_777,
+                ..edit("to", b"over", b"moved")
+            },
         ],
         ..change(id, Vec::new())
     }

@@ -1,8 +1,8 @@
 //! Plans and digests: what a human's yes binds to.
 
 use cotenant_model::{
-    Author, ChangeId, ChangeOp, Content, Digest, FileOp, FolderId, Op, Plan, PreImage, RelPath, SessionId,
-    WsPath,
+    Author, Body, ChangeId, ChangeOp, Content, Digest, Entry, FileOp, FolderId, Moved, Op, Plan, PreImage,
+    RelPath, SessionId, WsPath,
 };
 use proptest::prelude::*;
 
@@ -15,16 +15,25 @@ fn content(text: &str) -> Content {
     text.as_bytes().into()
 }
 
+fn file(bytes: &str) -> Entry {
+    Entry::file(Digest::of(bytes.as_bytes()))
+}
+
 fn op() -> impl Strategy<Value = Op> {
     let text = "[ab]{0,2}";
     prop_oneof![
-        Just(Op::MakeDir),
+        Just(Op::MakeDir { mode: None }),
         Just(Op::RemoveDir),
-        (text, proptest::option::of(prop_oneof![Just(0o644), Just(0o755)]))
-            .prop_map(|(text, mode)| Op::Create { content: content(&text), mode }),
-        (text, text)
-            .prop_map(|(pre, text)| Op::Replace { pre: Digest::of(pre.as_bytes()), content: content(&text) }),
-        text.prop_map(|pre| Op::Delete { pre: Digest::of(pre.as_bytes()) }),
+        (text, proptest::option::of(prop_oneof![Just(0o644), Just(0o755)])).prop_map(|(text, mode)| {
+            Op::Create { new: Body { mode, ..Body::file(content(&text)) }, like: None }
+        }),
+        (text, text).prop_map(|(old, text)| Op::Replace { old: file(&old), new: Body::file(content(&text)) }),
+        text.prop_map(|old| Op::Delete { old: file(&old) }),
+        (text, "[ab]{1,3}", proptest::option::of(text)).prop_map(|(old, to, over)| Op::Move {
+            to: WsPath::root(RelPath::parse(&to).unwrap()),
+            what: Moved::Entry(file(&old)),
+            over: over.as_deref().map(file),
+        }),
     ]
 }
 
@@ -74,15 +83,17 @@ proptest! {
     fn what_stands_before_and_after(op in file_op()) {
         let (pre, post) = (op.pre(), op.post());
         match &op.op {
-            Op::MakeDir => prop_assert_eq!((pre, post, op.verb()), (PreImage::Absent, None, "mkdir")),
+            Op::MakeDir { .. } => prop_assert_eq!((pre, post, op.verb()), (PreImage::Absent, None, "mkdir")),
             Op::RemoveDir => prop_assert_eq!((pre, post, op.verb()), (PreImage::Directory, None, "rmdir")),
-            Op::Create { content, .. } => prop_assert_eq!((pre, post, op.verb()), (PreImage::Absent, Some(Digest::of(content)), "create")),
-            Op::Replace { pre: old, content } => prop_assert_eq!((pre, post, op.verb()), (PreImage::Digest(*old), Some(Digest::of(content)), "edit")),
-            Op::Delete { pre: old } => prop_assert_eq!((pre, post, op.verb()), (PreImage::Digest(*old), None, "delete")),
+            Op::Create { new, .. } => prop_assert_eq!((pre, post, op.verb()), (PreImage::Absent, Some(new.entry()), "create")),
+            Op::Replace { old, new } => prop_assert_eq!((pre, post, op.verb()), (PreImage::Entry(*old), Some(new.entry()), "edit")),
+            Op::Delete { old } => prop_assert_eq!((pre, post, op.verb()), (PreImage::Entry(*old), None, "delete")),
+            Op::Move { what: Moved::Entry(old), .. } => prop_assert_eq!((pre, post, op.verb()), (PreImage::Entry(*old), None, "move")),
+            Op::Move { .. } => prop_assert_eq!((pre, post, op.verb()), (PreImage::Directory, None, "move")),
         }
-        let creates = matches!(op.op, Op::MakeDir | Op::Create { .. });
+        let creates = matches!(op.op, Op::MakeDir { .. } | Op::Create { .. });
         prop_assert_eq!(plan(vec![op.clone()]).only_creates(), creates);
-        let dir = FileOp { at: op.at.clone(), op: Op::MakeDir };
+        let dir = FileOp { at: op.at.clone(), op: Op::MakeDir { mode: None } };
         prop_assert_eq!(plan(vec![dir, op]).only_creates(), creates, "one that does not is enough");
     }
 
@@ -132,7 +143,10 @@ fn a_stream_that_fails_has_no_digest() {
 
 #[test]
 fn a_name_is_not_mistaken_for_a_part_of_another() {
-    let make = |path: &str| FileOp { at: WsPath::root(RelPath::parse(path).unwrap()), op: Op::MakeDir };
+    let make = |path: &str| FileOp {
+        at: WsPath::root(RelPath::parse(path).unwrap()),
+        op: Op::MakeDir { mode: None },
+    };
     let digests: Vec<Digest> = [vec!["a", "b"], vec!["a/b"], vec!["ab"], vec!["b", "a"], vec!["a"], vec![]]
         .into_iter()
         .map(|paths| plan(paths.into_iter().map(make).collect()).digest())

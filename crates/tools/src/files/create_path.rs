@@ -44,7 +44,7 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Planned, Refusal> {
         Found::Absent { .. } => {
             ctx.writable(&place)?;
             let mut ops = write_file::missing_dirs(&place);
-            ops.push(FileOp { at: place.real.clone(), op: Op::MakeDir });
+            ops.push(FileOp { at: place.real.clone(), op: Op::MakeDir { mode: None } });
             let reply = Reply::new()
                 .fact("path", format!("{shown}/"))
                 .fact("created", true)

@@ -1,7 +1,7 @@
 //! `edit_file`: text replaced in one file that the session has seen; every other byte stays.
 
 use cotenant_coord::LineMap;
-use cotenant_model::{Code, FileOp, Op, Refusal, ToolSet};
+use cotenant_model::{Body, Code, Entry, FileOp, Op, Refusal, ToolSet};
 use cotenant_text::{EditSpec, Edited, Level, Region, Span, View};
 use cotenant_tree::Place;
 use serde_json::{Map, Value, json};
@@ -149,15 +149,15 @@ fn create(ctx: &Ctx<'_>, place: &Place, edits: &[Edit]) -> Result<Planned, Refus
     if rest.is_empty() {
         return Ok(planned);
     }
-    let Some(FileOp { op: Op::Create { content, .. }, .. }) = planned.ops.last_mut() else {
+    let Some(FileOp { op: Op::Create { new, .. }, .. }) = planned.ops.last_mut() else {
         return Ok(planned);
     };
     let loaded =
-        Loaded::fresh(content.clone()).map_err(|_| bad(&TOOL, "edits", "the new file is not text"))?;
+        Loaded::fresh(new.content.clone()).map_err(|_| bad(&TOOL, "edits", "the new file is not text"))?;
     let specs: Vec<EditSpec<'_>> = rest.iter().map(Edit::spec).collect();
     let edited = cotenant_text::apply(&loaded.bytes, &loaded.form, &specs, &ctx.tolerance())
         .map_err(|error| refuse::unfit(ctx, place, &loaded, rest, error))?;
-    *content = edited.bytes.into();
+    new.content = edited.bytes.into();
     Ok(write_file::created(ctx, place, planned))
 }
 
@@ -197,7 +197,7 @@ fn planned(
     Planned {
         ops: vec![FileOp {
             at: place.real.clone(),
-            op: Op::Replace { pre: loaded.digest, content: new.bytes.clone() },
+            op: Op::Replace { old: Entry::file(loaded.digest), new: Body::file(new.bytes.clone()) },
         }],
         classes: vec![place.class.clone()],
         before: vec![Some(loaded.bytes.clone())],

@@ -1,7 +1,7 @@
 //! `write_file`: a new file with its missing parents, or a whole file over one that was seen or whose digest is known.
 
 use cotenant_coord::{LineMap, OverwriteDecision, decide_overwrite};
-use cotenant_model::{ClassHit, Code, FileOp, Op, Refusal, ToolSet};
+use cotenant_model::{Body, ClassHit, Code, Entry, FileOp, Op, Refusal, ToolSet};
 use cotenant_text::{EditError, Encoding, Eol, Want};
 use cotenant_tree::{Kind as Found, Place};
 use serde_json::json;
@@ -77,7 +77,7 @@ pub fn create(ctx: &Ctx<'_>, place: &Place, content: &str, want: &Want) -> Resul
     let bytes =
         cotenant_text::compose(content, None, &want).map_err(|error| unencodable(ctx, place, error))?;
     let mut ops = missing_dirs(place);
-    ops.push(FileOp { at: place.real.clone(), op: Op::Create { content: bytes.into(), mode: None } });
+    ops.push(FileOp { at: place.real.clone(), op: Op::Create { new: Body::file(bytes), like: None } });
     Ok(created(ctx, place, Planned { ops, ..Planned::default() }))
 }
 
@@ -92,7 +92,7 @@ pub fn missing_dirs(place: &Place) -> Vec<FileOp> {
         .iter()
         .map(|name| {
             at = at.join(name);
-            FileOp { at: at.clone(), op: Op::MakeDir }
+            FileOp { at: at.clone(), op: Op::MakeDir { mode: None } }
         })
         .collect()
 }
@@ -100,7 +100,7 @@ pub fn missing_dirs(place: &Place) -> Vec<FileOp> {
 /// Completes a plan whose last operation creates a file: answer, classes, and what the session then knows.
 pub fn created(ctx: &Ctx<'_>, place: &Place, mut planned: Planned) -> Planned {
     let bytes = match planned.ops.last() {
-        Some(FileOp { op: Op::Create { content, .. }, .. }) => content.clone(),
+        Some(FileOp { op: Op::Create { new, .. }, .. }) => new.content.clone(),
         _ => return planned,
     };
     let dirs = planned.ops.len() - 1;
@@ -178,7 +178,7 @@ fn overwrite(ctx: &Ctx<'_>, place: &Place, args: &Args, want: &Want) -> Result<P
     Ok(Planned {
         ops: vec![FileOp {
             at: place.real.clone(),
-            op: Op::Replace { pre: old.digest, content: new.bytes.clone() },
+            op: Op::Replace { old: Entry::file(old.digest), new: Body::file(new.bytes.clone()) },
         }],
         classes: vec![place.class.clone()],
         before: vec![Some(old.bytes.clone())],

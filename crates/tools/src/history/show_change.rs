@@ -94,6 +94,10 @@ fn one(ctx: &Ctx<'_>, file: &ChangeFile) -> String {
         ChangeOp::RemoveDir => format!("removed directory {path}/\n"),
         ChangeOp::Create => file_diff("/dev/null", &path, None, post.as_ref(), MOST),
         ChangeOp::Delete => file_diff(&path, "/dev/null", pre.as_ref(), None, MOST),
+        ChangeOp::Move => match &file.from {
+            Some(from) => format!("moved {} to {path}\n", ctx.show(from)),
+            None => format!("moved to {path}\n"),
+        },
         ChangeOp::Edit => file_diff(&path, &path, pre.as_ref(), post.as_ref(), MOST),
     }
 }

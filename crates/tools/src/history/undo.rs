@@ -3,8 +3,8 @@
 use cotenant_coord::LineMap;
 use cotenant_ledger::Query;
 use cotenant_model::{
-    Change, ChangeFile, ChangeId, ChangeOp, ClassHit, Code, Content, Digest, FileOp, Op, Outcome, Refusal,
-    ToolSet, WirePath, WsPath,
+    Body, Change, ChangeFile, ChangeId, ChangeOp, ClassHit, Code, Content, Digest, Entry, FileOp, Op,
+    Outcome, Refusal, ToolSet, WirePath, WsPath,
 };
 use cotenant_tree::{Kind as Found, ListOptions, Place};
 use serde_json::json;
@@ -109,7 +109,7 @@ impl Undo<'_> {
                 Ok(())
             }
             (ChangeOp::RemoveDir, Found::Absent { .. }) => {
-                self.push(&place, Op::MakeDir, None, LineMap::default(), None);
+                self.push(&place, Op::MakeDir { mode: None }, None, LineMap::default(), None);
                 Ok(())
             }
             (ChangeOp::MakeDir | ChangeOp::RemoveDir, _) => Ok(()),
@@ -140,7 +140,13 @@ impl Undo<'_> {
         match (file.pre, file.post) {
             (pre, _) if pre == Some(now.digest) => Ok(()),
             (None, Some(post)) if post == now.digest => {
-                self.push(place, Op::Delete { pre: now.digest }, Some(now.bytes), LineMap::default(), None);
+                self.push(
+                    place,
+                    Op::Delete { old: Entry::file(now.digest) },
+                    Some(now.bytes),
+                    LineMap::default(),
+                    None,
+                );
                 Ok(())
             }
             (Some(pre), Some(post)) if post == now.digest => {
@@ -171,8 +177,8 @@ impl Undo<'_> {
                     self.planned.before.push(None);
                 }
                 let lines = Loaded::fresh_or_binary(content.clone()).line_count();
-                let mode = Some(file.mode & 0o7777);
-                self.push(place, Op::Create { content, mode }, None, LineMap::default(), Some(lines));
+                let new = Body::file(content).with_mode(file.pre_mode);
+                self.push(place, Op::Create { new, like: None }, None, LineMap::default(), Some(lines));
             }
             (ChangeOp::Edit, _) => self.conflict(file, "it was deleted since".to_owned()),
             _ => {}
@@ -214,17 +220,23 @@ impl Undo<'_> {
     fn replace(&mut self, place: &Place, now: Loaded, content: Content) {
         let new = Loaded::fresh_or_binary(content.clone());
         let map = self.ctx.line_map(&now, &new);
-        self.push(place, Op::Replace { pre: now.digest, content }, Some(now.bytes), map, None);
+        self.push(
+            place,
+            Op::Replace { old: Entry::file(now.digest), new: Body::file(content) },
+            Some(now.bytes),
+            map,
+            None,
+        );
     }
 
     fn push(&mut self, place: &Place, op: Op, before: Option<Content>, map: LineMap, whole: Option<usize>) {
         let op = FileOp { at: place.real.clone(), op };
         let old = before.as_ref().map(|bytes| Digest::of(bytes));
-        if !matches!(op.op, Op::MakeDir | Op::RemoveDir) {
+        if !matches!(op.op, Op::MakeDir { .. } | Op::RemoveDir) {
             self.planned.after.push(After {
                 at: op.at.clone(),
                 old,
-                new: op.post(),
+                new: op.post().map(|entry| entry.digest),
                 map,
                 since: None,
                 whole,

@@ -1,6 +1,6 @@
 //! The diff that a human and a dry run are shown: every operation, every invisible character, within its bytes.
 
-use cotenant_model::{Content, Digest, FileOp, Folders, Op, RelPath, WsPath};
+use cotenant_model::{Body, Content, Digest, Entry, FileOp, Folders, Op, RelPath, WsPath};
 use cotenant_tools::planned::{Planned, file_diff};
 
 fn content(text: &str) -> Content {
@@ -18,13 +18,13 @@ fn planned(ops: Vec<(&str, Op, Option<&str>)>) -> Planned {
 
 #[test]
 fn each_kind_of_operation_is_told_in_its_order() {
-    let pre = Digest::of(b"old\n");
+    let old = Entry::file(Digest::of(b"old\n"));
     let plan = planned(vec![
-        ("d", Op::MakeDir, None),
-        ("d/new", Op::Create { content: content("x\n"), mode: None }, None),
-        ("changed", Op::Replace { pre, content: content("new\n") }, Some("old\n")),
-        ("gone", Op::Delete { pre }, Some("old\n")),
-        ("bin", Op::Replace { pre, content: content("\0\x01\x02") }, Some("old\n")),
+        ("d", Op::MakeDir { mode: None }, None),
+        ("d/new", Op::Create { new: Body::file(content("x\n")), like: None }, None),
+        ("changed", Op::Replace { old, new: Body::file(content("new\n")) }, Some("old\n")),
+        ("gone", Op::Delete { old }, Some("old\n")),
+        ("bin", Op::Replace { old, new: Body::file(content("\0\x01\x02")) }, Some("old\n")),
         ("empty", Op::RemoveDir, None),
     ]);
     let diff = plan.diff(&Folders::default(), 10_000);
@@ -49,7 +49,7 @@ fn each_kind_of_operation_is_told_in_its_order() {
 fn what_does_not_fit_is_counted() {
     let name = |n: usize| format!("file-{n}");
     let names: Vec<String> = (0..40).map(name).collect();
-    let make = |name: &'static str| Op::Create { content: content(name), mode: None };
+    let make = |name: &'static str| Op::Create { new: Body::file(content(name)), like: None };
     let plan = planned(names.iter().map(|name| (name.as_str(), make("one line\n"), None)).collect());
     let diff = plan.diff(&Folders::default(), 500);
     let shown = diff.matches("+one line").count();
