@@ -13,6 +13,7 @@ mod questions;
 pub mod registry;
 pub mod reply;
 pub mod session;
+pub mod states;
 pub mod tool;
 mod toolbox;
 

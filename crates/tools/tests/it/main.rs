@@ -26,6 +26,7 @@ mod retrying;
 mod searching;
 mod sessions;
 mod staleness;
+mod states;
 mod told;
 mod undoing;
 mod whole_sessions;
