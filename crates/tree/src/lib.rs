@@ -4,6 +4,7 @@
 //! of confinement and protection, which answers a [`Place`]: a held directory and a name in it. All else works on that.
 
 mod attributes;
+mod below;
 pub mod commit;
 mod content;
 mod dir;
@@ -22,6 +23,7 @@ mod sys;
 mod tree;
 mod walk;
 
+pub use below::Below;
 pub use content::{ContentHits, ContentQuery, FileHits, HitLine, Output, SearchError};
 pub use dir::{Dir, Ident, Stat};
 pub use error::{NotAFile, TreeError, path_refusal};

@@ -44,6 +44,11 @@ impl Attributes {
         })
     }
 
+    /// The same with other permission bits.
+    pub fn with_mode(self, mode: Option<u32>) -> Attributes {
+        Attributes { mode: mode.map_or(self.mode, |mode| mode & 0o7777), ..self }
+    }
+
     /// Gives them to a file and reads them back: what the system silently left out is an error, too.
     pub(super) fn give(&self, to: BorrowedFd<'_>) -> Result<(), Unlike> {
         let has = Attributes::of(to)?;

@@ -15,7 +15,7 @@ mod writers;
 pub use disk::{Flush, flush};
 pub use inode::{Grip, Inode, Stamp};
 pub use meta::{Attributes, Unlike};
-pub use spot::{FileId, Held, Look, Spot, TEMP_PREFIX, exchange, fresh_name, rename};
+pub use spot::{FileId, Held, Leaf, Link, Look, Spot, TEMP_PREFIX, exchange, fresh_name, rename};
 pub use temp::{Like, StageError, Temp};
 pub use writers::writers;
 

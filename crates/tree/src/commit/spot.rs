@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use cotenant_model::{Digest, WsPath};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use cotenant_model::{Digest, Entry, EntryKind, WsPath};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use super::inode::Inode;
@@ -85,6 +85,16 @@ impl Held {
         self.fd.as_fd()
     }
 
+    /// The digest of all names below it, as [`Tree::below`] has it.
+    pub fn listing(&self) -> io::Result<Digest> {
+        Ok(crate::below::descend(self.fd.as_fd(), &mut |_, _, _| {})?)
+    }
+
+    /// `st_mode`.
+    pub fn mode(&self) -> io::Result<u32> {
+        Ok(rustix::fs::fstat(&self.fd)?.st_mode)
+    }
+
     /// Whether its path, resolved anew from the folder, still leads to this very directory.
     pub fn in_place(&self, tree: &Tree) -> io::Result<bool> {
         match beneath(tree, &self.at, OFlags::PATH) {
@@ -138,12 +148,68 @@ pub enum Look {
     Absent,
     /// A regular file, open for reading.
     File(Inode),
+    /// A symbolic link: never followed.
+    Link(Link),
     /// A directory.
     Directory(FileId),
     /// A regular file that this user may not read.
     Denied(FileId),
-    /// A link, FIFO, socket or device: never opened, never followed.
+    /// A FIFO, socket or device: never opened.
     Other(FileId),
+}
+
+/// A symbolic link as it was seen. Nobody can write into one: another text is another inode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Its inode.
+    pub id: FileId,
+    /// The text of its target.
+    pub target: Vec<u8>,
+    /// Owner and group.
+    pub owner: (u32, u32),
+}
+
+/// A file or a link.
+#[derive(Debug)]
+pub enum Leaf {
+    /// A regular file, open for reading.
+    File(Inode),
+    /// A symbolic link.
+    Link(Link),
+}
+
+impl Leaf {
+    /// Which inode it is.
+    pub fn id(&self) -> FileId {
+        match self {
+            Leaf::File(inode) => inode.id(),
+            Leaf::Link(link) => link.id,
+        }
+    }
+
+    /// What it is and the digest of its bytes as they are now.
+    pub fn entry(&self) -> io::Result<Entry> {
+        match self {
+            Leaf::File(inode) => inode.digest().map(Entry::file),
+            Leaf::Link(link) => Ok(Entry::link(Digest::of(&link.target))),
+        }
+    }
+
+    /// `st_mode` when it was looked at.
+    pub fn mode(&self) -> u32 {
+        match self {
+            Leaf::File(inode) => EntryKind::File.bits() | inode.mode(),
+            Leaf::Link(_) => EntryKind::Link.bits() | 0o777,
+        }
+    }
+
+    /// Owner and group when it was looked at.
+    pub fn owner(&self) -> (u32, u32) {
+        match self {
+            Leaf::File(inode) => inode.owner(),
+            Leaf::Link(link) => link.owner,
+        }
+    }
 }
 
 impl Look {
@@ -152,15 +218,26 @@ impl Look {
         match self {
             Look::Absent => None,
             Look::File(inode) => Some(inode.id()),
+            Look::Link(link) => Some(link.id),
             Look::Directory(id) | Look::Denied(id) | Look::Other(id) => Some(*id),
         }
     }
 
-    /// The digest of a regular file; `None` for anything else.
-    pub fn digest(&self) -> io::Result<Option<Digest>> {
+    /// The file or link with the digest of its bytes as they are now; `None` for anything else.
+    pub fn entry(&self) -> io::Result<Option<Entry>> {
         match self {
-            Look::File(inode) => inode.digest().map(Some),
+            Look::File(inode) => Ok(Some(Entry::file(inode.digest()?))),
+            Look::Link(link) => Ok(Some(Entry::link(Digest::of(&link.target)))),
             _ => Ok(None),
+        }
+    }
+
+    /// The file or link; `None` for anything else.
+    pub fn leaf(self) -> Option<Leaf> {
+        match self {
+            Look::File(inode) => Some(Leaf::File(inode)),
+            Look::Link(link) => Some(Leaf::Link(link)),
+            _ => None,
         }
     }
 }
@@ -216,6 +293,12 @@ impl Spot {
             match FileType::from_raw_mode(seen.st_mode) {
                 FileType::RegularFile => {}
                 FileType::Directory => return Ok(Look::Directory(FileId::of(&seen))),
+                FileType::Symlink => {
+                    // By the descriptor, so that it is this very inode's text.
+                    let target = rustix::fs::readlinkat(&probe, "", Vec::new())?.into_bytes();
+                    let owner = (seen.st_uid, seen.st_gid);
+                    return Ok(Look::Link(Link { id: FileId::of(&seen), target, owner }));
+                }
                 _ => return Ok(Look::Other(FileId::of(&seen))),
             }
             let open = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | flags;
@@ -239,9 +322,29 @@ impl Spot {
         Ok(rustix::fs::unlinkat(&self.dir.fd, &*self.name, AtFlags::empty())?)
     }
 
-    /// Makes a directory there, with 0777 less the umask.
-    pub fn make_dir(&self) -> io::Result<()> {
-        Ok(rustix::fs::mkdirat(&self.dir.fd, &*self.name, Mode::from_raw_mode(0o777))?)
+    /// Makes a directory there, with these permission bits; `None`: 0777 less the umask.
+    pub fn make_dir(&self, mode: Option<u32>) -> io::Result<()> {
+        let first = if mode.is_some() { 0o700 } else { 0o777 };
+        rustix::fs::mkdirat(&self.dir.fd, &*self.name, Mode::from_raw_mode(first))?;
+        if let Some(mode) = mode {
+            // Past the umask, and with the bits that mkdir does not take.
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let made = rustix::fs::openat(&self.dir.fd, &*self.name, flags, Mode::empty())?;
+            rustix::fs::fchmod(made, Mode::from_raw_mode(mode & 0o7777))?;
+        }
+        Ok(())
+    }
+
+    /// Makes a symbolic link there, with that owner if one is given; `AlreadyExists` if anything stands there.
+    pub fn make_link(&self, target: &[u8], owner: Option<(u32, u32)>) -> io::Result<()> {
+        rustix::fs::symlinkat(target, &self.dir.fd, &*self.name)?;
+        let Some((uid, gid)) = owner else { return Ok(()) };
+        let made = rustix::fs::statat(&self.dir.fd, &*self.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if (made.st_uid, made.st_gid) == (uid, gid) {
+            return Ok(());
+        }
+        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+        Ok(rustix::fs::chownat(&self.dir.fd, &*self.name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
     /// Removes an empty directory there.
