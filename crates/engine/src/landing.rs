@@ -5,7 +5,7 @@ use cotenant_coord::{
 };
 use cotenant_ledger::Idempotency;
 use cotenant_model::{
-    Access, ApprovalId, ClassHit, Code, Content, Durability, FolderId, Op, Plan, Profile, Refusal,
+    Access, ApprovalId, ClassHit, Code, Content, Durability, FolderId, Moved, Op, Plan, Profile, Refusal,
     RetryToken, SessionId,
 };
 
@@ -80,9 +80,10 @@ impl Workspace {
         durability: Durability,
         idempotency: Option<Idempotency>,
     ) -> Result<Landed, Refusal> {
-        if grant.plan().ops.iter().any(|op| matches!(op.op, Op::RemoveDir)) {
+        let leaves = |op: &Op| matches!(op, Op::RemoveDir | Op::Move { what: Moved::Directory { .. }, .. });
+        if grant.plan().ops.iter().any(|op| leaves(&op.op)) {
             // What earlier changes displaced keeps a name beside its target for a moment; a directory that is to go
-            // must be rid of it.
+            // elsewhere, or altogether, must be rid of it.
             self.pipeline().idle();
         }
         let now = self.clock().wall();

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cotenant_ledger::Ledger;
-use cotenant_model::{Change, Digest, WsPath};
+use cotenant_model::{Change, Entry, WsPath};
 use cotenant_tree::Tree;
 use cotenant_tree::commit::{FileId, Spot};
 
@@ -63,9 +63,9 @@ pub(super) struct Pair {
     pub(super) temp: Spot,
 }
 
-/// Our own file or directory, by inode while it is pinned, and by digest.
+/// Our own file or link, by inode while it is pinned, and by its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ours {
     pub(super) id: FileId,
-    pub(super) digest: Digest,
+    pub(super) entry: Entry,
 }

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use cotenant_ledger::commit as record;
 use cotenant_ledger::{INLINE_MAX, LedgerError};
 use cotenant_model::{
-    Change, ChangeFile, ChangeId, ChangeKind, ChangeOp, Content, Digest, Durability, Millis, Outcome, WsPath,
+    Change, ChangeFile, ChangeId, ChangeKind, Content, Digest, Durability, Entry, EntryKind, Millis, Outcome,
+    WsPath,
 };
-use cotenant_tree::commit::{self, Grip, Inode, Look, Stamp};
+use cotenant_tree::commit::{self, Inode, Leaf, Look, Stamp};
 
 use super::Question;
 use super::desk::{Desk, Pair};
@@ -38,10 +39,10 @@ pub(super) struct Finish {
 /// One path of it.
 pub(super) struct Rest {
     pub(super) pair: Pair,
-    pub(super) pre: Option<Digest>,
+    pub(super) pre: Option<Entry>,
     /// The pre-image is in the ledger already.
     pub(super) kept: bool,
-    pub(super) post: Option<Digest>,
+    pub(super) post: Option<Entry>,
     /// The post-image; `None` after a crash, when the disk has it or nobody.
     pub(super) content: Option<Content>,
     /// The displaced file, fenced.
@@ -82,7 +83,7 @@ enum Kept {
     /// There is none.
     Nothing,
     /// Its image is stored.
-    Stored { index: usize, inode: Inode, digest: Digest },
+    Stored { index: usize, leaf: Leaf, digest: Digest },
     /// Somebody is writing into it.
     Waiting,
 }
@@ -124,17 +125,17 @@ impl Desk {
             return Ok(fresh);
         }
         for rest in &job.rests {
-            let Some(digest) = rest.post.filter(|digest| !record::has(&self.ledger, *digest)) else {
+            let Some(post) = rest.post.filter(|post| !record::has(&self.ledger, post.digest)) else {
                 continue;
             };
             self.step("store.post", &rest.pair.at)?;
             if let Some(content) = &rest.content {
                 let stored = record::store_at(&self.ledger, content, job.durability)?;
                 fresh.extend((content.len() > INLINE_MAX).then_some(stored));
-            } else if let Look::File(inode) = rest.pair.target.look()?
-                && inode.digest()? == digest
+            } else if let Some(leaf) = rest.pair.target.look()?.leaf()
+                && leaf.entry()? == post
             {
-                fresh.push(record::store_file(&self.ledger, inode.fd())?);
+                fresh.push(self.store(&leaf)?);
             }
         }
         Ok(fresh)
@@ -152,44 +153,63 @@ impl Desk {
         let (overtaken, patient) = (job.outcome == Outcome::Overtaken, job.since.elapsed() < WATCH);
         let Some(rest) = job.rests.get_mut(index) else { return Ok(Kept::Nothing) };
         self.step("store.pre", &rest.pair.at)?;
-        let (inode, fenced) = match rest.old.take() {
-            Some(old) if old.grip == Grip::Lease && !old.inode.gripped() => {
-                self.keep_before_writer(rest, &old.inode, fresh)?;
+        let (leaf, fenced) = match rest.old.take() {
+            Some(old) if old.wanted() => {
+                self.keep_before_writer(rest, &old.leaf, fresh)?;
                 return Ok(Kept::Waiting);
             }
-            Some(old) => (old.inode, old.grip == Grip::Lease),
+            Some(old) => {
+                let fenced = old.fenced();
+                (old.leaf, fenced)
+            }
             None => match self.displaced(rest)? {
                 None => return Ok(Kept::Nothing),
-                Some(inode) if inode.grip().is_err() && patient => return Ok(Kept::Waiting),
-                Some(inode) => (inode, false),
+                Some(Leaf::File(inode)) if inode.grip().is_err() && patient => return Ok(Kept::Waiting),
+                Some(leaf) => (leaf, false),
             },
         };
-        let digest = match rest.pre {
+        let entry = match rest.pre {
             Some(pre) if fenced => pre,
-            _ => inode.digest()?,
+            _ => leaf.entry()?,
         };
-        let (old, ours) = (rest.pre == Some(digest), rest.post == Some(digest));
-        let digest = if old && rest.kept || ours && !overtaken {
-            digest
-        } else if old && fenced && inode.size() > COPY_MAX && inode.links() == 1 {
-            record::adopt(&self.ledger, rest.pair.temp.dir().fd(), rest.pair.temp.name(), digest)?;
-            fresh.push(digest);
-            digest
-        } else {
-            let copied = record::store_file(&self.ledger, inode.fd())?;
-            fresh.push(copied);
-            if rest.pre != Some(copied) && rest.post != Some(copied) {
-                found.push(found_file(&rest.pair.at, rest.pre, copied, &inode));
-            }
-            copied
-        };
-        Ok(Kept::Stored { index, inode, digest })
+        let (old, ours) = (rest.pre == Some(entry), rest.post == Some(entry));
+        if old && rest.kept || ours && !overtaken {
+            return Ok(Kept::Stored { index, leaf, digest: entry.digest });
+        }
+        // Somebody may have written since: what was stored counts.
+        let digest = self.take_in(rest, &leaf, entry.digest, old && fenced)?;
+        fresh.push(digest);
+        let stored = Some(Entry { digest, ..entry });
+        if rest.pre != stored && rest.post != stored {
+            found.push(found_file(&rest.pair.at, rest.pre, digest, &leaf));
+        }
+        Ok(Kept::Stored { index, leaf, digest })
     }
 
-    /// The file at the temporary name of a path.
-    fn displaced(&self, rest: &Rest) -> Result<Option<Inode>, Unfinished> {
+    /// Takes a displaced file or link into the store. `known`: nobody can have written into it since its digest was
+    /// read, so a large one need not be copied.
+    fn take_in(&self, rest: &Rest, leaf: &Leaf, digest: Digest, known: bool) -> Result<Digest, Unfinished> {
+        match leaf {
+            Leaf::File(inode) if known && inode.size() > COPY_MAX && inode.links() == 1 => {
+                record::adopt(&self.ledger, rest.pair.temp.dir().fd(), rest.pair.temp.name(), digest)?;
+                Ok(digest)
+            }
+            _ => Ok(self.store(leaf)?),
+        }
+    }
+
+    /// Copies a file's bytes, or the text of a link, into the store.
+    fn store(&self, leaf: &Leaf) -> Result<Digest, LedgerError> {
+        match leaf {
+            Leaf::File(inode) => record::store_file(&self.ledger, inode.fd()),
+            Leaf::Link(link) => record::store(&self.ledger, &link.target),
+        }
+    }
+
+    /// The file or link at the temporary name of a path.
+    fn displaced(&self, rest: &Rest) -> Result<Option<Leaf>, Unfinished> {
         match rest.pair.temp.look()? {
-            Look::File(inode) => Ok(Some(inode)),
+            look @ (Look::File(_) | Look::Link(_)) => Ok(look.leaf()),
             Look::Absent | Look::Directory(_) => Ok(None),
             Look::Other(_) | Look::Denied(_) => {
                 self.question(
@@ -205,11 +225,11 @@ impl Desk {
     fn keep_before_writer(
         &self,
         rest: &mut Rest,
-        old: &Inode,
+        old: &Leaf,
         fresh: &mut Vec<Digest>,
     ) -> Result<(), Unfinished> {
         if !rest.kept {
-            fresh.push(record::store_file(&self.ledger, old.fd())?);
+            fresh.push(self.store(old)?);
             rest.kept = true;
         }
         Ok(())
@@ -219,13 +239,14 @@ impl Desk {
     fn remove_names(&self, job: &Finish, stored: Vec<Kept>) -> Result<(Vec<Watched>, bool), Unfinished> {
         let (mut watched, mut gone) = (Vec::new(), true);
         for kept in stored {
-            let Kept::Stored { index, inode, digest } = kept else { continue };
+            let Kept::Stored { index, leaf, digest } = kept else { continue };
             let Some(rest) = job.rests.get(index) else { continue };
             self.step("unlink", &rest.pair.at)?;
             // What an adoption renamed away, or another put there, is not ours to remove.
-            if rest.pair.temp.id()? == Some(inode.id()) {
+            if rest.pair.temp.id()? == Some(leaf.id()) {
                 gone &= self.unlink(rest)?;
             }
+            let Leaf::File(inode) = leaf else { continue };
             // Only a lease that nobody asked for proves that nothing was written before the stamp was taken.
             let stamp = inode.stamp()?;
             let stamp = inode.gripped().then_some(stamp);
@@ -289,7 +310,14 @@ impl Desk {
         if digest != watched.last {
             let stored = record::store_file(&self.ledger, watched.inode.fd())?;
             record::sync_blobs(&self.ledger, &[stored])?;
-            let file = found_file(&watched.at, Some(watched.last), stored, &watched.inode);
+            let file = ChangeFile {
+                at: watched.at.clone(),
+                pre: Some(watched.last),
+                post: Some(stored),
+                pre_mode: EntryKind::File.bits() | watched.inode.mode(),
+                post_mode: EntryKind::File.bits() | watched.inode.mode(),
+                ..ChangeFile::default()
+            };
             self.observed(file, now(watched.time, watched.since))?;
             watched.last = stored;
         }
@@ -341,13 +369,13 @@ fn now(time: Millis, since: Instant) -> Millis {
     time.plus(u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX))
 }
 
-fn found_file(at: &WsPath, before: Option<Digest>, now: Digest, inode: &Inode) -> ChangeFile {
+fn found_file(at: &WsPath, before: Option<Entry>, now: Digest, leaf: &Leaf) -> ChangeFile {
     ChangeFile {
         at: at.clone(),
-        op: ChangeOp::Edit,
-        pre: before,
+        pre: before.map(|before| before.digest),
         post: Some(now),
-        post_mode: inode.mode(),
+        pre_mode: before.map_or(0, |before| before.kind.bits()),
+        post_mode: leaf.mode(),
         ..ChangeFile::default()
     }
 }

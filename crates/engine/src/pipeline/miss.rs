@@ -25,6 +25,10 @@ pub(super) enum Miss {
     NotADirectory,
     #[error("the directory was moved away meanwhile")]
     Moved,
+    #[error("a directory cannot be moved into itself")]
+    IntoItself,
+    #[error("the two ends lie on different file systems")]
+    OtherDevice,
     #[error("the directory is not empty")]
     NotEmpty,
     #[error("it has {0} names (hard links)")]
@@ -109,6 +113,13 @@ impl Miss {
                 format!("The directory of {path} was moved or replaced meanwhile. Nothing of this call stands."),
             )
             .next("search_files finds where it is now"),
+            Miss::IntoItself => new(Code::BadInput, format!("{path} cannot be moved into itself. Nothing was done."))
+                .next("choose a place outside of it"),
+            Miss::OtherDevice => new(
+                Code::CrossDevice,
+                format!("{path} and the place it should move to lie on different file systems or mounts; it is never copied and deleted behind your back. Nothing was done."),
+            )
+            .next("ask the human to move it, or write the content anew there"),
             Miss::NotEmpty => new(Code::FileChangedSinceRead, format!("{path} is not empty. Nothing of this call stands."))
                 .next(format!("list_directory {{\"path\":{}}}", json(&path))),
             Miss::HardLinked(links) => new(

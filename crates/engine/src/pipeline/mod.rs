@@ -23,11 +23,11 @@ use cotenant_coord::Grant;
 use cotenant_ledger::commit as record;
 use cotenant_ledger::{Idempotency, Intent, Ledger};
 use cotenant_model::{
-    Access, Change, ChangeId, ChangeKind, Code, Content, Digest, Durability, Millis, Outcome, Plan, Refusal,
-    WsPath,
+    Access, Change, ChangeFile, ChangeId, ChangeKind, ChangeOp, Code, Digest, Durability, FileOp, Millis,
+    Moved, Op, Outcome, Plan, Refusal, WsPath,
 };
 use cotenant_tree::Tree;
-use cotenant_tree::commit::{self, Flush, Grip, Held};
+use cotenant_tree::commit::{self, Flush, Held};
 
 pub use gate::FreezeGuard;
 pub use steps::{Steps, Unwatched};
@@ -208,10 +208,10 @@ impl Pipeline {
         let since = Instant::now();
         self.may_write(plan)?;
         let _alive = self.ready(how.now)?;
-        let _paths = self.paths.lock(plan.ops.iter().map(|op| op.at.clone()).collect());
+        let _paths = self.paths.lock(plan.ops.iter().flat_map(FileOp::paths).cloned().collect());
         let mut prepared = prepare::prepare(&self.desk, plan).map_err(|failure| self.refused(&failure))?;
         let change = record::next_change(&self.desk.ledger);
-        let files: Vec<_> = prepared.change_files().into_iter().map(|file| (file.at, file.post)).collect();
+        let files = landed_files(prepared.change_files());
         self.intend(&mut prepared, plan, how, change)?;
         let durability = how.durability;
         let ended = |outcome, rests| Finish { change, durability, time: how.now, since, outcome, rests };
@@ -248,9 +248,9 @@ impl Pipeline {
     /// What would be a mistake of the caller, not of the world.
     fn may_write(&self, plan: &Plan) -> Result<(), Refusal> {
         let mut seen = BTreeSet::new();
-        for op in &plan.ops {
-            let shown = || self.desk.tree.folders().show(&op.at);
-            if self.desk.tree.access(op.at.folder) != Access::ReadWrite {
+        for at in plan.ops.iter().flat_map(FileOp::paths) {
+            let shown = || self.desk.tree.folders().show(at);
+            if self.desk.tree.access(at.folder) != Access::ReadWrite {
                 return Err(Refusal::new(
                     Code::PathReadOnly,
                     format!("{} lies in a folder that is read-only.", shown()),
@@ -258,13 +258,30 @@ impl Pipeline {
                 .fact("path", shown())
                 .next("choose a path in a folder that may be written; whoami lists them"));
             }
-            if !seen.insert(&op.at) || op.at.path.is_root() {
+            if !seen.insert(at) || at.path.is_root() {
                 return Err(Refusal::new(
                     Code::BadInput,
                     format!("{} is changed twice, or is the folder itself.", shown()),
                 )
                 .fact("path", shown())
                 .next("name each path once"));
+            }
+        }
+        self.not_below_a_move(plan)
+    }
+
+    /// What lies in a directory that moves is not changed by the same plan: each path must mean one place.
+    fn not_below_a_move(&self, plan: &Plan) -> Result<(), Refusal> {
+        let moves =
+            plan.ops.iter().filter(|op| matches!(op.op, Op::Move { what: Moved::Directory { .. }, .. }));
+        for (op, end) in moves.flat_map(|op| op.paths().map(move |end| (op, end))) {
+            let others = plan.ops.iter().filter(|other| other.at != op.at).flat_map(FileOp::paths);
+            if let Some(below) = others.into_iter().find(|at| at.is_within(end)) {
+                let (below, end) = (self.desk.tree.folders().show(below), self.desk.tree.folders().show(end));
+                let why = format!("{below} lies in {end}, which the same change moves.");
+                return Err(Refusal::new(Code::BadInput, why)
+                    .fact("path", below)
+                    .next("make two changes of it"));
             }
         }
         Ok(())
@@ -394,7 +411,7 @@ impl Pipeline {
     fn take_back(&self, aimed: &[Aimed], landings: &[Landing], mut failure: Failure) -> Box<Setback> {
         let mut overtaken = Vec::new();
         for (one, landing) in aimed.iter().zip(landings).rev() {
-            match self.desk.backward(&one.pair, landing) {
+            match self.desk.backward(one, landing) {
                 Ok(Top::Restored) => {}
                 Ok(Top::Foreign) => overtaken.insert(0, one.pair.at.clone()),
                 Err(miss) => failure = Failure { at: one.pair.at.clone(), miss },
@@ -420,8 +437,14 @@ impl Pipeline {
     fn names_durable(&self, aimed: &[Aimed], how: Durability) -> Result<(), Refusal> {
         let mut dirs: Vec<&Arc<Held>> = Vec::new();
         for one in aimed {
-            if !dirs.iter().any(|seen| seen.id() == one.pair.target.dir().id()) {
-                dirs.push(one.pair.target.dir());
+            let source = match &one.work {
+                Work::Move(moving) => Some(moving.source.dir()),
+                _ => None,
+            };
+            for dir in std::iter::once(one.pair.target.dir()).chain(source) {
+                if !dirs.iter().any(|seen| seen.id() == dir.id()) {
+                    dirs.push(dir);
+                }
             }
         }
         let Some(first) = aimed.first() else { return Ok(()) };
@@ -453,7 +476,9 @@ impl Pipeline {
             .iter()
             .zip(landings)
             .filter(|(_, landing)| match landing {
-                Landing::Replaced(_, old) | Landing::Deleted(old) => old.grip == Grip::None,
+                Landing::Replaced(_, old) | Landing::Deleted(old) | Landing::Moved(_, Some(old)) => {
+                    !old.fenced()
+                }
                 _ => false,
             })
             .map(|(one, _)| self.desk.tree.folders().show(&one.pair.at))
@@ -486,10 +511,24 @@ impl Pipeline {
     }
 }
 
+/// The paths of a change with what stands there now; of a move both ends.
+fn landed_files(files: Vec<ChangeFile>) -> Vec<(WsPath, Option<Digest>)> {
+    let mut landed = Vec::with_capacity(files.len());
+    for file in files {
+        if file.op == ChangeOp::Move {
+            landed.extend(file.from.map(|from| (from, None)));
+        }
+        landed.push((file.at, file.post));
+    }
+    landed.sort();
+    landed
+}
+
 /// The rest of a path that landed.
 fn landed(aimed: Aimed, landing: Landing) -> Rest {
     let old = match landing {
         Landing::Replaced(_, old) | Landing::Deleted(old) => Some(old),
+        Landing::Moved(_, old) => old,
         Landing::Made(_) | Landing::Created(_) | Landing::Removed => None,
     };
     Rest { old, ..taken_back(aimed) }
@@ -497,11 +536,12 @@ fn landed(aimed: Aimed, landing: Landing) -> Rest {
 
 /// The rest of a path that was taken back: whatever stands at its temporary name.
 fn taken_back(aimed: Aimed) -> Rest {
-    let content: Option<Content> = match aimed.work {
-        Work::Create { content, .. } | Work::Replace { content, .. } => Some(content),
-        Work::MakeDir | Work::Delete | Work::RemoveDir { .. } => None,
+    let (content, post) = match aimed.work {
+        Work::Create(fresh) | Work::Replace(fresh) => (Some(fresh.content()), aimed.post),
+        // What is moved keeps its bytes where it stands.
+        Work::MakeDir { .. } | Work::Delete | Work::RemoveDir { .. } | Work::Move(_) => (None, None),
     };
-    Rest { pair: aimed.pair, pre: aimed.pre, kept: aimed.kept, post: aimed.post, content, old: None }
+    Rest { pair: aimed.pair, pre: aimed.pre, kept: aimed.kept, post, content, old: None }
 }
 
 /// The rest of a path at which nothing was begun but, perhaps, a hidden directory.

@@ -6,14 +6,21 @@ use std::sync::Arc;
 
 use cotenant_ledger::commit as record;
 use cotenant_ledger::{INLINE_MAX, IntentPath, ParentId};
-use cotenant_model::{ChangeFile, ChangeOp, Content, Digest, FileOp, Op, Plan, WsPath};
-use cotenant_tree::commit::{Attributes, FileId, Held, Inode, Like, Look, Spot, Stamp, Temp, fresh_name};
+use cotenant_model::{
+    Body, ChangeFile, ChangeOp, Content, Digest, Entry, EntryKind, FileOp, Moved, Op, Plan, WsPath,
+};
+use cotenant_tree::commit::{
+    Attributes, FileId, Held, Inode, Leaf, Like, Look, Spot, Stamp, Temp, fresh_name,
+};
 
 use super::desk::{Desk, Pair};
 use super::miss::{Doing, Miss};
 
 /// Room that a commit leaves on the disk, in bytes (R14).
 const SPARE: u64 = 16 << 20;
+
+/// The type bits of a directory in `st_mode`.
+const S_IFDIR: u32 = 0o040_000;
 
 /// A plan whose new files are staged. Nothing of it is visible to anyone.
 pub(super) struct Prepared {
@@ -25,28 +32,62 @@ pub(super) struct Prepared {
 
 /// One operation, ready.
 pub(super) struct Item {
+    /// The path; of a move, where it goes.
     pub(super) at: WsPath,
     pub(super) work: Work,
     /// The temporary name. Its directory exists before and after the change.
     temp: Spot,
     temp_name: String,
+    /// What stands at the path and will go.
     pre: Option<PreFile>,
-    pub(super) post: Option<Digest>,
-    mode: u32,
+    pub(super) post: Option<Entry>,
+    /// `st_mode` of a directory that goes.
+    dir_mode: u32,
+    /// Where a renamed or copied file came from.
+    like: Option<WsPath>,
 }
 
 /// What an operation needs.
 pub(super) enum Work {
-    MakeDir,
-    Create { temp: Temp, content: Content },
-    Replace { temp: Temp, content: Content, attributes: Attributes, stamp: Stamp },
+    MakeDir { mode: Option<u32> },
+    Create(Fresh),
+    Replace(Fresh),
     Delete,
     RemoveDir { id: FileId },
+    Move(Moving),
 }
 
-/// The file that stands there, as it was seen.
+/// What is to stand at a path.
+pub(super) enum Fresh {
+    /// A file, staged without a name; of one that replaces another, what it was made like.
+    File { temp: Temp, content: Content, like: Option<Likeness> },
+    /// A link, which can be made only under a name; and its owner, if it replaces one.
+    Link { target: Content, owner: Option<(u32, u32)> },
+}
+
+/// What a new file was made like, to see whether that changed since.
+pub(super) struct Likeness {
+    attributes: Attributes,
+    stamp: Stamp,
+    /// The permission bits that the plan gives it.
+    mode: Option<u32>,
+    /// It has not the bytes of the old one.
+    other_bytes: bool,
+}
+
+/// A move.
+pub(super) struct Moving {
+    pub(super) source: Spot,
+    pub(super) from: WsPath,
+    pub(super) id: FileId,
+    /// The file or link; `None` for a directory.
+    pub(super) entry: Option<Entry>,
+    mode: u32,
+}
+
+/// The file or link that stands there, as it was seen.
 struct PreFile {
-    digest: Digest,
+    entry: Entry,
     mode: u32,
     owner: (u32, u32),
     inline: Option<Vec<u8>>,
@@ -59,10 +100,10 @@ struct PreFile {
 pub(super) struct Aimed {
     pub(super) pair: Pair,
     pub(super) work: Work,
-    pub(super) pre: Option<Digest>,
+    pub(super) pre: Option<Entry>,
     /// The pre-image is in the ledger or in the intent.
     pub(super) kept: bool,
-    pub(super) post: Option<Digest>,
+    pub(super) post: Option<Entry>,
     /// For a directory: the one made, still at the temporary name.
     pub(super) made: Option<Arc<Held>>,
 }
@@ -93,7 +134,11 @@ pub(super) fn prepare(desk: &Desk, plan: &Plan) -> Result<Prepared, Failure> {
             parent if made.contains(&parent) => None,
             parent => Some(prepared.hold(desk, &parent).map_err(failed)?),
         };
-        prepared.items.push(item(desk, op, parent, home).map_err(failed)?);
+        let item = match &op.op {
+            Op::Move { to, what, over } => prepared.moving(desk, op, to, what, *over, &made, &fleeting),
+            _ => prepared.like(desk, &op.op).and_then(|like| item(desk, op, parent, home, like.as_ref())),
+        };
+        prepared.items.push(item.map_err(failed)?);
     }
     Ok(prepared)
 }
@@ -140,6 +185,65 @@ impl Prepared {
         Ok(held)
     }
 
+    /// Owner, mode and attributes of the file that a new one is a renamed or copied version of.
+    fn like(&mut self, desk: &Desk, op: &Op) -> Result<Option<Attributes>, Miss> {
+        let Op::Create { like: Some(like), .. } = op else { return Ok(None) };
+        let leaf = like.path.leaf().ok_or(Miss::NotAFile)?;
+        match Spot::new(self.hold(desk, &parent_of(like))?, leaf).look().doing("opening")? {
+            Look::File(inode) => Ok(Some(Attributes::of(inode.fd())?)),
+            Look::Link(_) => Ok(None),
+            Look::Absent => Err(Miss::Vanished),
+            Look::Denied(_) => Err(Miss::Denied),
+            Look::Directory(_) | Look::Other(_) => Err(Miss::NotAFile),
+        }
+    }
+
+    /// Checks both ends of a move.
+    #[allow(clippy::too_many_arguments, reason = "the parts of one operation")]
+    fn moving(
+        &mut self,
+        desk: &Desk,
+        op: &FileOp,
+        to: &WsPath,
+        what: &Moved,
+        over: Option<Entry>,
+        made: &BTreeSet<&WsPath>,
+        fleeting: &BTreeSet<&WsPath>,
+    ) -> Result<Item, Miss> {
+        desk.step("stage", &op.at).doing("preparing")?;
+        if to.is_within(&op.at) && to != &op.at {
+            return Err(Miss::IntoItself);
+        }
+        let source = Spot::new(self.hold(desk, &parent_of(&op.at))?, op.at.path.leaf().ok_or(Miss::Exists)?);
+        let moving = moving(&source, &op.at, what)?;
+        let home = self.hold(desk, &home_of(to, fleeting))?;
+        if home.id().dev != source.dir().id().dev || home.id().mount_id != source.dir().id().mount_id {
+            return Err(Miss::OtherDevice);
+        }
+        let leaf = to.path.leaf().ok_or(Miss::Exists)?;
+        let look = match parent_of(to) {
+            parent if made.contains(&parent) => Look::Absent,
+            parent => Spot::new(self.hold(desk, &parent)?, leaf).look().doing("opening")?,
+        };
+        let pre = match (over, look) {
+            (None, Look::Absent) => None,
+            (None, _) => return Err(Miss::Exists),
+            (Some(_), Look::Absent) => return Err(Miss::Vanished),
+            (Some(over), look) => Some(pre_file(desk, look, over)?),
+        };
+        let temp_name = fresh_name().doing("naming a temporary file for")?;
+        Ok(Item {
+            at: to.clone(),
+            temp: Spot::new(home, temp_name.as_bytes()),
+            temp_name,
+            post: moving.entry,
+            work: Work::Move(moving),
+            pre,
+            dir_mode: 0,
+            like: None,
+        })
+    }
+
     /// Whether the disk has room for everything that is about to be staged.
     fn room(
         &mut self,
@@ -158,7 +262,9 @@ impl Prepared {
     /// ledger has not.
     pub(super) fn unsynced(&self) -> Vec<BorrowedFd<'_>> {
         let new = self.items.iter().filter_map(|item| match &item.work {
-            Work::Create { temp, .. } | Work::Replace { temp, .. } => Some(temp.fd()),
+            Work::Create(Fresh::File { temp, .. }) | Work::Replace(Fresh::File { temp, .. }) => {
+                Some(temp.fd())
+            }
             _ => None,
         });
         let old = self.items.iter().filter_map(|item| Some(item.pre.as_ref()?.unsynced.as_ref()?.fd()));
@@ -179,10 +285,11 @@ impl Prepared {
             .map(|item| ChangeFile {
                 at: item.at.clone(),
                 op: item.op(),
-                pre: item.pre.as_ref().map(|pre| pre.digest),
-                post: item.post,
-                pre_mode: item.mode,
-                ..ChangeFile::default()
+                from: item.from().or(item.like.as_ref()).cloned(),
+                pre: item.pre.as_ref().map(|pre| pre.entry.digest),
+                post: item.post.map(|post| post.digest),
+                pre_mode: item.pre.as_ref().map_or(item.dir_mode, |pre| pre.mode),
+                post_mode: item.post_mode(),
             })
             .collect();
         files.sort_by(|a, b| a.at.cmp(&b.at));
@@ -214,11 +321,29 @@ impl Prepared {
 impl Item {
     fn op(&self) -> ChangeOp {
         match self.work {
-            Work::MakeDir => ChangeOp::MakeDir,
-            Work::Create { .. } => ChangeOp::Create,
-            Work::Replace { .. } => ChangeOp::Edit,
+            Work::MakeDir { .. } => ChangeOp::MakeDir,
+            Work::Create(_) => ChangeOp::Create,
+            Work::Replace(_) => ChangeOp::Edit,
             Work::Delete => ChangeOp::Delete,
             Work::RemoveDir { .. } => ChangeOp::RemoveDir,
+            Work::Move(_) => ChangeOp::Move,
+        }
+    }
+
+    fn from(&self) -> Option<&WsPath> {
+        match &self.work {
+            Work::Move(moving) => Some(&moving.from),
+            _ => None,
+        }
+    }
+
+    /// `st_mode` of what will stand there.
+    fn post_mode(&self) -> u32 {
+        match &self.work {
+            Work::Create(fresh) | Work::Replace(fresh) => fresh.mode(),
+            Work::Move(moving) => moving.mode,
+            Work::MakeDir { mode } => S_IFDIR | mode.unwrap_or(0),
+            Work::Delete | Work::RemoveDir { .. } => 0,
         }
     }
 
@@ -227,7 +352,11 @@ impl Item {
             let id = held.id();
             ParentId { dev: id.dev, ino: id.ino, mount: id.mount_id }
         });
-        let op = self.op();
+        let (op, from, post_mode) = (self.op(), self.from().cloned(), self.post_mode());
+        let made_ino = match &self.work {
+            Work::Move(moving) => Some(moving.id.ino),
+            _ => None,
+        };
         let pre = self.pre.as_mut();
         let owner = pre.as_ref().map_or((0, 0), |pre| pre.owner);
         IntentPath {
@@ -235,13 +364,15 @@ impl Item {
             op,
             parent,
             temp: self.temp_name.clone(),
-            pre: pre.as_ref().map(|pre| pre.digest),
-            post: self.post,
-            pre_mode: pre.as_ref().map_or(0, |pre| pre.mode),
+            from,
+            pre: pre.as_ref().map(|pre| pre.entry.digest),
+            post: self.post.map(|post| post.digest),
+            pre_mode: pre.as_ref().map_or(self.dir_mode, |pre| pre.mode),
+            post_mode,
             uid: owner.0,
             gid: owner.1,
             inline_pre: pre.and_then(|pre| pre.inline.take()),
-            ..IntentPath::default()
+            made_ino,
         }
     }
 
@@ -252,9 +383,9 @@ impl Item {
         note: impl Fn(&Held) -> Result<(), Miss>,
     ) -> Result<Aimed, Miss> {
         let mut made = None;
-        if matches!(self.work, Work::MakeDir) {
+        if let Work::MakeDir { mode } = self.work {
             desk.step("mkdir", &self.at).doing("making the directory")?;
-            self.temp.make_dir().doing("making the directory")?;
+            self.temp.make_dir(mode).doing("making the directory")?;
             let held = self.temp.dir().child(self.temp.name(), &self.at).doing("making the directory")?;
             let held = Arc::new(held);
             note(&held)?;
@@ -265,80 +396,171 @@ impl Item {
         let leaf = self.at.path.leaf().unwrap_or(b".");
         let pair = Pair { target: Spot::new(parent, leaf), temp: self.temp, at: self.at };
         let kept = self.pre.as_ref().is_none_or(|pre| pre.kept);
-        let pre = self.pre.map(|pre| pre.digest);
+        let pre = self.pre.map(|pre| pre.entry);
         Ok(Aimed { pair, work: self.work, pre, kept, post: self.post, made })
     }
 }
 
 /// Checks one path and stages what it gets. `parent` is `None` where this change makes the directory itself.
-fn item(desk: &Desk, op: &FileOp, parent: Option<Arc<Held>>, home: Arc<Held>) -> Result<Item, Miss> {
+fn item(
+    desk: &Desk,
+    op: &FileOp,
+    parent: Option<Arc<Held>>,
+    home: Arc<Held>,
+    like: Option<&Attributes>,
+) -> Result<Item, Miss> {
     desk.step("stage", &op.at).doing("preparing")?;
     let leaf = op.at.path.leaf().ok_or(Miss::Exists)?;
-    let look = match parent {
-        Some(parent) => Spot::new(parent, leaf).look().doing("opening")?,
-        None => Look::Absent,
-    };
+    let spot = parent.map(|parent| Spot::new(parent, leaf));
+    let look = spot.as_ref().map_or(Ok(Look::Absent), Spot::look).doing("opening")?;
+    let mut dir_mode = 0;
     let (work, pre) = match (&op.op, look) {
-        (Op::MakeDir { .. }, Look::Absent) => (Work::MakeDir, None),
-        (Op::Create { new, .. }, Look::Absent) => {
-            let temp = Temp::stage(&home, &new.content, Like::New(new.mode))?;
-            (Work::Create { temp, content: Arc::clone(&new.content) }, None)
-        }
+        (Op::MakeDir { mode }, Look::Absent) => (Work::MakeDir { mode: *mode }, None),
+        (Op::Create { new, .. }, Look::Absent) => (Work::Create(Fresh::stage(&home, new, like)?), None),
         (Op::MakeDir { .. } | Op::Create { .. }, _) => return Err(Miss::Exists),
         (_, Look::Absent) => return Err(Miss::Vanished),
-        (Op::Replace { old, new }, Look::File(inode)) => {
-            replaceable(&inode)?;
-            let stamp = inode.stamp().doing("reading")?;
-            let attributes = Attributes::of(inode.fd())?;
-            let seen = pre_file(desk, inode, old.digest)?;
-            let temp = Temp::stage(&home, &new.content, Like::File(&attributes))?;
-            (Work::Replace { temp, content: Arc::clone(&new.content), attributes, stamp }, Some(seen))
+        (Op::Replace { old, new }, look) => {
+            let fresh = Fresh::instead(&home, *old, new, &look)?;
+            (Work::Replace(fresh), Some(pre_file(desk, look, *old)?))
         }
-        (Op::Delete { old }, Look::File(inode)) => (Work::Delete, Some(pre_file(desk, inode, old.digest)?)),
-        (Op::Replace { .. } | Op::Delete { .. }, Look::Denied(_)) => return Err(Miss::Denied),
-        (Op::Replace { .. } | Op::Delete { .. }, _) => return Err(Miss::NotAFile),
-        (Op::RemoveDir, Look::Directory(id)) => (Work::RemoveDir { id }, None),
+        (Op::Delete { old }, look) => (Work::Delete, Some(pre_file(desk, look, *old)?)),
+        (Op::RemoveDir, Look::Directory(id)) => {
+            let held = spot.map(|spot| spot.dir().child(leaf, &op.at)).ok_or(Miss::Vanished)?;
+            dir_mode = held.and_then(|held| held.mode()).doing("opening")?;
+            (Work::RemoveDir { id }, None)
+        }
         (Op::RemoveDir, _) => return Err(Miss::NotADirectory),
-        (Op::Move { .. }, _) => return Err(Miss::NotAFile),
+        // Both ends of a move are looked at elsewhere.
+        (Op::Move { .. }, _) => return Err(Miss::Changed),
     };
-    let mode = match (&work, &pre) {
-        (Work::Create { temp, .. }, _) => temp.mode(),
-        (_, Some(pre)) => pre.mode,
-        _ => 0,
+    let like = match &op.op {
+        Op::Create { like, .. } => like.clone(),
+        _ => None,
     };
     let temp_name = fresh_name().doing("naming a temporary file for")?;
     let temp = Spot::new(home, temp_name.as_bytes());
-    Ok(Item {
-        at: op.at.clone(),
-        work,
-        temp,
-        temp_name,
-        pre,
-        post: op.post().map(|entry| entry.digest),
-        mode,
-    })
+    Ok(Item { at: op.at.clone(), work, temp, temp_name, pre, post: op.post(), dir_mode, like })
 }
 
-/// R10.
-pub(super) fn replaceable(inode: &Inode) -> Result<(), Miss> {
+/// What is moved, checked against the plan; a directory by what lies below it.
+fn moving(source: &Spot, from: &WsPath, what: &Moved) -> Result<Moving, Miss> {
+    let look = source.look().doing("opening")?;
+    let id = look.id().ok_or(Miss::Vanished)?;
+    let (entry, mode) = match (what, look) {
+        (Moved::Directory { listing }, Look::Directory(_)) => {
+            let held = source.dir().child(source.name(), from).doing("opening the directory")?;
+            if held.listing().doing("listing the directory")? != *listing {
+                return Err(Miss::Changed);
+            }
+            (None, held.mode().doing("opening the directory")?)
+        }
+        (Moved::Directory { .. }, _) => return Err(Miss::NotADirectory),
+        (_, Look::Denied(_)) => return Err(Miss::Denied),
+        (Moved::Entry(entry), look) => (Some(*entry), look.leaf().ok_or(Miss::NotAFile)?.mode()),
+    };
+    Ok(Moving { source: source.clone(), from: from.clone(), id, entry, mode })
+}
+
+impl Fresh {
+    /// Stages what is to stand where nothing does.
+    fn stage(home: &Held, new: &Body, like: Option<&Attributes>) -> Result<Fresh, Miss> {
+        if new.kind == EntryKind::Link {
+            return Ok(Fresh::Link { target: Arc::clone(&new.content), owner: None });
+        }
+        let attributes = like.map(|like| like.clone().with_mode(new.mode));
+        let like = attributes.as_ref().map_or(Like::New(new.mode), Like::File);
+        let temp = Temp::stage(home, &new.content, like)?;
+        Ok(Fresh::File { temp, content: Arc::clone(&new.content), like: None })
+    }
+
+    /// Stages what is to stand in the place of a file or a link.
+    fn instead(home: &Held, old: Entry, new: &Body, look: &Look) -> Result<Fresh, Miss> {
+        match (look, new.kind) {
+            (Look::File(inode), kind) => {
+                let other_bytes = old != new.entry();
+                replaceable(inode, other_bytes)?;
+                if kind == EntryKind::Link {
+                    return Ok(Fresh::Link { target: Arc::clone(&new.content), owner: Some(inode.owner()) });
+                }
+                let stamp = inode.stamp().doing("reading")?;
+                let attributes = Attributes::of(inode.fd())?.with_mode(new.mode);
+                let temp = Temp::stage(home, &new.content, Like::File(&attributes))?;
+                let like = Some(Likeness { attributes, stamp, mode: new.mode, other_bytes });
+                Ok(Fresh::File { temp, content: Arc::clone(&new.content), like })
+            }
+            (Look::Link(link), EntryKind::Link) => {
+                Ok(Fresh::Link { target: Arc::clone(&new.content), owner: Some(link.owner) })
+            }
+            (Look::Link(_), EntryKind::File) => Fresh::stage(home, new, None),
+            (Look::Denied(_), _) => Err(Miss::Denied),
+            _ => Err(Miss::NotAFile),
+        }
+    }
+
+    fn mode(&self) -> u32 {
+        match self {
+            Fresh::File { temp, .. } => EntryKind::File.bits() | temp.mode(),
+            Fresh::Link { .. } => EntryKind::Link.bits() | 0o777,
+        }
+    }
+
+    /// The bytes that it brings.
+    pub(super) fn content(self) -> Content {
+        match self {
+            Fresh::File { content, .. } => content,
+            Fresh::Link { target, .. } => target,
+        }
+    }
+
+    /// Owner, mode or attributes may have changed since the new file was staged: it gets them as they are now.
+    pub(super) fn refit(&self, old: &Leaf) -> Result<(), Miss> {
+        let (Fresh::File { temp, like: Some(like), .. }, Leaf::File(old)) = (self, old) else {
+            return Ok(());
+        };
+        replaceable(old, like.other_bytes)?;
+        if old.stamp().doing("reading")? == like.stamp {
+            return Ok(());
+        }
+        let now = Attributes::of(old.fd())?.with_mode(like.mode);
+        if now != like.attributes {
+            temp.give(&now)?;
+        }
+        Ok(())
+    }
+}
+
+/// R10. A file that its owner may not write keeps its bytes, but its mode may be changed.
+fn replaceable(inode: &Inode, other_bytes: bool) -> Result<(), Miss> {
     if inode.links() > 1 {
         return Err(Miss::HardLinked(inode.links()));
     }
-    if inode.mode() & 0o200 == 0 {
+    if other_bytes && inode.mode() & 0o200 == 0 {
         return Err(Miss::ReadOnly);
     }
     Ok(())
 }
 
-/// Notes the file that stands there. A small one that the ledger has not is carried by the intent; whether it is the
-/// one that the plan was made for is decided here for a small one, and for every one in the critical section.
-fn pre_file(desk: &Desk, inode: Inode, digest: Digest) -> Result<PreFile, Miss> {
-    let (mode, owner) = (inode.mode(), inode.owner());
-    let stored = record::has(&desk.ledger, digest);
-    let bytes = if stored { None } else { inode.read_up_to(INLINE_MAX).doing("reading")? };
-    if bytes.as_ref().is_some_and(|bytes| Digest::of(bytes) != digest) {
+/// Notes what stands there. A small file that the ledger has not is carried by the intent; whether it is the one that
+/// the plan was made for is decided here for a small one, and for every one in the critical section.
+fn pre_file(desk: &Desk, look: Look, entry: Entry) -> Result<PreFile, Miss> {
+    let leaf = match look {
+        Look::Denied(_) => return Err(Miss::Denied),
+        look => look.leaf().ok_or(Miss::NotAFile)?,
+    };
+    let (mode, owner) = (leaf.mode(), leaf.owner());
+    let stored = record::has(&desk.ledger, entry.digest);
+    let (bytes, inode) = match leaf {
+        Leaf::File(inode) => {
+            let bytes = if stored { None } else { inode.read_up_to(INLINE_MAX).doing("reading")? };
+            (bytes, Some(inode))
+        }
+        Leaf::Link(link) => (Some(link.target), None),
+    };
+    let kind = if inode.is_some() { EntryKind::File } else { EntryKind::Link };
+    if kind != entry.kind || bytes.as_ref().is_some_and(|bytes| Digest::of(bytes) != entry.digest) {
         return Err(Miss::Changed);
     }
     let kept = stored || bytes.is_some();
-    Ok(PreFile { digest, mode, owner, inline: bytes, unsynced: (!kept).then_some(inode), kept })
+    let unsynced = if kept { None } else { inode };
+    Ok(PreFile { entry, mode, owner, inline: bytes.filter(|_| !stored), unsynced, kept })
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use cotenant_ledger::commit as record;
 use cotenant_ledger::{Intent, IntentPath};
-use cotenant_model::{ChangeId, ChangeOp, Digest, Durability, Millis, Outcome, Refusal, WsPath};
+use cotenant_model::{ChangeId, ChangeOp, Durability, Entry, EntryKind, Millis, Outcome, Refusal, WsPath};
 use cotenant_tree::commit::{self, Flush, Held, Look, Spot};
 
 use super::back::Top;
@@ -40,6 +40,8 @@ enum Stage {
     Untouched,
     /// It is swapped, or more than that.
     Swapped,
+    /// A move that exchanged its two ends: what it goes over stands where it came from.
+    Half,
     /// It cannot go forward: somebody else wrote there.
     Crossed,
     /// Nothing of ours is there, and not what was there before: somebody else wrote, before or after us.
@@ -48,13 +50,15 @@ enum Stage {
 
 /// One path of an intent on the disk.
 struct Found {
+    path: IntentPath,
     pair: Pair,
-    op: ChangeOp,
+    /// Where a move comes from.
+    source: Option<Spot>,
     target: Is,
     temp: Is,
+    /// Of a move: what stands where it comes from. `Post`: what is moved; `Pre`: what it goes over.
+    origin: Is,
     stage: Stage,
-    pre: Option<Digest>,
-    post: Option<Digest>,
     kept: bool,
     made: Option<Arc<Held>>,
 }
@@ -162,7 +166,21 @@ impl Finder<'_> {
         let missing = parent.is_none();
         // Where the directory was never made there is no target, and nothing must be mistaken for it.
         let target = parent.map_or_else(|| temp.clone(), |parent| Spot::new(parent, leaf));
-        self.look(path, Pair { at: path.at.clone(), target, temp }, missing).map(Some)
+        let pair = Pair { at: path.at.clone(), target, temp };
+        let source = self.source(path)?;
+        let mut found = self.desk.classify(path, pair, source, missing)?;
+        if self.overwritten(path, &found.pair)? {
+            found.stage = Stage::Swapped;
+        }
+        Ok(Some(found))
+    }
+
+    /// Where a move comes from; `None` where that directory is gone, and for any other operation.
+    fn source(&self, path: &IntentPath) -> Result<Option<Spot>, Miss> {
+        let Some(from) = &path.from else { return Ok(None) };
+        let parent = self.dir(&parent_of(from))?;
+        let parent = parent.or_else(|| self.moved_in.get(&parent_of(from)).cloned());
+        Ok(parent.zip(from.path.leaf()).map(|(parent, leaf)| Spot::new(parent, leaf)))
     }
 
     /// The directory of a path's temporary name. Another directory that stands there now is none of ours, unless the
@@ -179,49 +197,79 @@ impl Finder<'_> {
         Ok(Held::find(&self.desk.tree, at).doing("opening the directory of")?.map(Arc::new))
     }
 
-    fn look(&self, path: &IntentPath, pair: Pair, missing: bool) -> Result<Found, Miss> {
-        self.desk.step("recover.look", &path.at).doing("looking at")?;
-        let temp = pair.temp.look().doing("looking beside")?;
-        let target = if missing { Look::Absent } else { pair.target.look().doing("looking at")? };
-        let (target, temp) = match path.op {
-            ChangeOp::MakeDir | ChangeOp::RemoveDir => {
-                (dir_is(path, &target, false), dir_is(path, &temp, true))
-            }
-            _ => (file_is(path, &target)?, file_is(path, &temp)?),
+    /// Whether a later intent on the path came so far that this one must have been through.
+    fn overwritten(&self, path: &IntentPath, pair: &Pair) -> Result<bool, Miss> {
+        let posts: Vec<Entry> =
+            self.later.iter().filter(|later| later.at == path.at).filter_map(|later| post(later)).collect();
+        if posts.is_empty() {
+            return Ok(false);
+        }
+        let stands = pair.target.look().doing("looking at")?.entry().doing("reading")?;
+        Ok(stands.is_some_and(|entry| posts.contains(&entry)))
+    }
+}
+
+fn pre(path: &IntentPath) -> Option<Entry> {
+    Some(Entry { kind: EntryKind::of_mode(path.pre_mode)?, digest: path.pre? })
+}
+
+fn post(path: &IntentPath) -> Option<Entry> {
+    Some(Entry { kind: EntryKind::of_mode(path.post_mode)?, digest: path.post? })
+}
+
+impl Desk {
+    /// Looks at the names of a path and says how far it came. `missing`: its directory was never made.
+    fn classify(
+        &self,
+        path: &IntentPath,
+        pair: Pair,
+        source: Option<Spot>,
+        missing: bool,
+    ) -> Result<Found, Miss> {
+        self.step("recover.look", &path.at).doing("looking at")?;
+        let at_temp = pair.temp.look().doing("looking beside")?;
+        let at_target = if missing { Look::Absent } else { pair.target.look().doing("looking at")? };
+        let at_source = source.as_ref().map_or(Ok(Look::Absent), Spot::look).doing("looking at")?;
+        let is = |look: &Look, temporary: bool| match path.op {
+            ChangeOp::MakeDir | ChangeOp::RemoveDir => Ok(dir_is(path, look, temporary)),
+            ChangeOp::Move => moved_is(path, look),
+            _ => file_is(path, look),
         };
+        let (target, temp, origin) = (is(&at_target, false)?, is(&at_temp, true)?, is(&at_source, false)?);
         let made = match (path.op, target) {
             (ChangeOp::MakeDir, Is::Post) => Some(Arc::new(
                 pair.target.dir().child(pair.target.name(), &path.at).doing("opening the directory")?,
             )),
             _ => None,
         };
-        let stage =
-            if self.overwritten(path, &pair)? { Stage::Swapped } else { stage(path.op, target, temp) };
-        let kept =
-            path.pre.is_none_or(|pre| path.inline_pre.is_some() || record::has(&self.desk.ledger, pre));
-        Ok(Found { pair, op: path.op, target, temp, stage, pre: path.pre, post: path.post, kept, made })
-    }
-
-    /// Whether a later intent on the path came so far that this one must have been through.
-    fn overwritten(&self, path: &IntentPath, pair: &Pair) -> Result<bool, Miss> {
-        let posts: Vec<Digest> =
-            self.later.iter().filter(|later| later.at == path.at).filter_map(|later| later.post).collect();
-        if posts.is_empty() {
-            return Ok(false);
-        }
-        let stands = pair.target.look().doing("looking at")?.digest().doing("reading")?;
-        Ok(stands.is_some_and(|digest| posts.contains(&digest)))
+        let stage = match path.op {
+            ChangeOp::Move => move_stage(path.pre.is_some(), origin, target, temp),
+            op => stage(op, target, temp),
+        };
+        let kept = path.pre.is_none_or(|pre| path.inline_pre.is_some() || record::has(&self.ledger, pre));
+        let path = IntentPath { inline_pre: None, ..path.clone() };
+        Ok(Found { path, pair, source, target, temp, origin, stage, kept, made })
     }
 }
 
 fn file_is(path: &IntentPath, look: &Look) -> Result<Is, Miss> {
-    let digest = look.digest().doing("reading")?;
-    Ok(match (look, digest) {
+    let entry = look.entry().doing("reading")?;
+    Ok(match (look, entry) {
         (Look::Absent, _) => Is::Absent,
-        (_, Some(digest)) if path.post == Some(digest) => Is::Post,
-        (_, Some(digest)) if path.pre == Some(digest) => Is::Pre,
+        (_, Some(entry)) if post(path) == Some(entry) => Is::Post,
+        (_, Some(entry)) if pre(path) == Some(entry) => Is::Pre,
         _ => Is::Foreign,
     })
+}
+
+/// What is moved is told by its inode: it may have been written at either place. What it goes over by its bytes.
+fn moved_is(path: &IntentPath, look: &Look) -> Result<Is, Miss> {
+    match look.id() {
+        None => Ok(Is::Absent),
+        Some(id) if path.made_ino == Some(id.ino) => Ok(Is::Post),
+        Some(_) if pre(path).is_some() && look.entry().doing("reading")? == pre(path) => Ok(Is::Pre),
+        Some(_) => Ok(Is::Foreign),
+    }
 }
 
 /// What a directory operation sees at a name. At its temporary name a directory is the one that the intent speaks of;
@@ -241,6 +289,7 @@ fn stage(op: ChangeOp, target: Is, temp: Is) -> Stage {
     let (before, after) = match op {
         ChangeOp::Edit => (Is::Pre, Is::Post),
         ChangeOp::Create | ChangeOp::MakeDir => (Is::Absent, Is::Post),
+        // A move has a table of its own.
         ChangeOp::Delete | ChangeOp::RemoveDir | ChangeOp::Move => (Is::Pre, Is::Absent),
     };
     match temp {
@@ -254,10 +303,23 @@ fn stage(op: ChangeOp, target: Is, temp: Is) -> Stage {
     }
 }
 
+/// The same for a move, which has three names: where it comes from, where it goes, and the temporary one, at which
+/// what it goes over ends.
+fn move_stage(over: bool, origin: Is, target: Is, temp: Is) -> Stage {
+    let before = if over { Is::Pre } else { Is::Absent };
+    match (origin, target) {
+        (Is::Pre, Is::Post) => Stage::Half,
+        (_, Is::Post) => Stage::Swapped,
+        (Is::Post, target) if target == before && temp == Is::Absent => Stage::Ready,
+        (Is::Post, _) => Stage::Crossed,
+        _ => Stage::Unknown,
+    }
+}
+
 /// Brings the paths to all or nothing and says which.
 fn decide(desk: &Desk, found: &[Found]) -> Result<Outcome, (WsPath, Miss)> {
     let any = |stage: Stage| found.iter().any(|one| one.stage == stage);
-    let begun = any(Stage::Swapped) || any(Stage::Ready);
+    let begun = any(Stage::Swapped) || any(Stage::Half) || any(Stage::Ready);
     if any(Stage::Crossed) || (begun && (any(Stage::Untouched) || any(Stage::Unknown))) {
         for one in found.iter().filter(|one| one.stage == Stage::Unknown && begun) {
             desk.question(
@@ -270,13 +332,15 @@ fn decide(desk: &Desk, found: &[Found]) -> Result<Outcome, (WsPath, Miss)> {
     if !begun {
         return Ok(Outcome::Aborted);
     }
-    for one in found.iter().filter(|one| one.stage == Stage::Ready) {
+    for one in found.iter().filter(|one| matches!(one.stage, Stage::Ready | Stage::Half)) {
         match desk.go_forward(one) {
             Ok(()) => {}
             Err(miss) if miss.is_failure() => return Err((one.pair.at.clone(), miss)),
             Err(_) => {
                 // Look again: what was forward a moment ago must go back now.
-                let seen = found.iter().map(|one| desk.see_again(one)).collect::<Result<Vec<_>, _>>();
+                let again =
+                    |one: &Found| desk.classify(&one.path, one.pair.clone(), one.source.clone(), false);
+                let seen = found.iter().map(again).collect::<Result<Vec<_>, _>>();
                 return back(desk, &seen.map_err(|miss| (one.pair.at.clone(), miss))?);
             }
         }
@@ -304,7 +368,8 @@ fn back(desk: &Desk, found: &[Found]) -> Result<Outcome, (WsPath, Miss)> {
 fn names_durable(desk: &Desk, found: &[Found]) -> Result<(), Miss> {
     let mut dirs: Vec<&Arc<Held>> = Vec::new();
     for one in found {
-        for dir in [one.pair.target.dir(), one.pair.temp.dir()] {
+        let source = one.source.as_ref().map(Spot::dir);
+        for dir in [one.pair.target.dir(), one.pair.temp.dir()].into_iter().chain(source) {
             if !dirs.iter().any(|seen| seen.id() == dir.id()) {
                 dirs.push(dir);
             }
@@ -320,10 +385,18 @@ fn names_durable(desk: &Desk, found: &[Found]) -> Result<(), Miss> {
 impl Desk {
     /// Swaps in a path whose new file waits at the temporary name, with every check of a first commit.
     fn go_forward(&self, one: &Found) -> Result<(), Miss> {
-        match (one.op, one.pre) {
-            (ChangeOp::Edit, Some(pre)) => {
+        match (one.path.op, pre(&one.path), &one.source) {
+            (ChangeOp::Edit, Some(pre), _) => {
                 let ours = one.pair.temp.look().doing("looking beside")?;
                 self.replace(&one.pair, ours.id().ok_or(Miss::Vanished)?, pre, |_| Ok(())).map(|_| ())
+            }
+            (ChangeOp::Move, _, Some(source)) if one.stage == Stage::Half => {
+                self.step("recover.place", &one.pair.at).doing("placing")?;
+                commit::rename(source, &one.pair.temp).doing("placing")
+            }
+            (ChangeOp::Move, over, Some(source)) => {
+                let id = source.id().doing("looking at")?.ok_or(Miss::Vanished)?;
+                self.move_to(&one.pair, source, id, post(&one.path), over).map(|_| ())
             }
             _ => {
                 self.step("recover.place", &one.pair.at).doing("placing")?;
@@ -338,11 +411,14 @@ impl Desk {
     /// Takes back what of a path is swapped. What comes out waits at the temporary name.
     fn go_back(&self, one: &Found) -> Result<Top, Miss> {
         self.step("recover.back", &one.pair.at).doing("taking back")?;
+        if one.path.op == ChangeOp::Move {
+            return self.go_back_moved(one);
+        }
         // Not swapped: nothing is to be taken back, whatever another put there.
         if matches!(one.stage, Stage::Ready | Stage::Untouched | Stage::Unknown) || one.temp == Is::Post {
             return Ok(Top::Restored);
         }
-        match one.op {
+        match one.path.op {
             ChangeOp::Edit if one.target == Is::Post && one.temp == Is::Absent => Ok(self.lost_way_back(one)),
             ChangeOp::Edit if one.target == Is::Post => {
                 let ours = one.pair.target.look().doing("looking at")?;
@@ -350,8 +426,8 @@ impl Desk {
             }
             ChangeOp::Create if one.target == Is::Post => {
                 let ours = one.pair.target.look().doing("looking at")?;
-                let (Some(id), Some(digest)) = (ours.id(), one.post) else { return Ok(Top::Restored) };
-                self.back_creation(&one.pair, Ours { id, digest })
+                let (Some(id), Some(entry)) = (ours.id(), post(&one.path)) else { return Ok(Top::Restored) };
+                self.back_creation(&one.pair, Ours { id, entry })
             }
             ChangeOp::MakeDir => match &one.made {
                 Some(made) => self.back_directory(&one.pair, made),
@@ -369,6 +445,20 @@ impl Desk {
         }
     }
 
+    /// Takes a move back as far as it came. A source whose directory is gone leaves what was moved where it is.
+    fn go_back_moved(&self, one: &Found) -> Result<Top, Miss> {
+        let moved = one.pair.target.id().doing("looking at")?;
+        match (one.stage, &one.source, moved) {
+            (Stage::Half, Some(source), Some(id)) => self.back_moved(&one.pair, source, id),
+            (Stage::Swapped, Some(source), Some(id)) if one.target == Is::Post => {
+                self.back_move(&one.pair, source, id)
+            }
+            // It never left.
+            _ if one.origin == Is::Post => Ok(Top::Restored),
+            _ => Ok(Top::Foreign),
+        }
+    }
+
     /// The old file is not beside the new one any more: another program took it away.
     fn lost_way_back(&self, one: &Found) -> Top {
         self.question(
@@ -377,42 +467,12 @@ impl Desk {
         );
         Top::Foreign
     }
-
-    /// The same path, looked at once more.
-    fn see_again(&self, one: &Found) -> Result<Found, Miss> {
-        let is = |spot: &Spot| -> Result<Is, Miss> {
-            let look = spot.look().doing("looking at")?;
-            let digest = look.digest().doing("reading")?;
-            Ok(match (&look, digest) {
-                (Look::Absent, _) => Is::Absent,
-                (Look::Directory(id), _) => match (one.op, &one.made) {
-                    (ChangeOp::RemoveDir, _) => Is::Pre,
-                    (ChangeOp::MakeDir, Some(made)) if made.file_id() == *id => Is::Post,
-                    _ => Is::Foreign,
-                },
-                (_, Some(digest)) if one.post == Some(digest) => Is::Post,
-                (_, Some(digest)) if one.pre == Some(digest) => Is::Pre,
-                _ => Is::Foreign,
-            })
-        };
-        let (target, temp) = (is(&one.pair.target)?, is(&one.pair.temp)?);
-        Ok(Found {
-            pair: one.pair.clone(),
-            op: one.op,
-            target,
-            temp,
-            stage: stage(one.op, target, temp),
-            pre: one.pre,
-            post: one.post,
-            kept: one.kept,
-            made: one.made.clone(),
-        })
-    }
 }
 
 impl Found {
     fn rest(self) -> Rest {
-        Rest { pair: self.pair, pre: self.pre, kept: self.kept, post: self.post, content: None, old: None }
+        let post = if self.path.op == ChangeOp::Move { None } else { post(&self.path) };
+        Rest { pre: pre(&self.path), pair: self.pair, kept: self.kept, post, content: None, old: None }
     }
 }
 
@@ -456,6 +516,31 @@ mod tests {
         ];
         for (op, target, temp, expected) in cases {
             assert_eq!(stage(op, target, temp), expected, "{op:?} {target:?} {temp:?}");
+        }
+    }
+
+    /// The same for moves: what stands where it comes from, where it goes, and at the temporary name.
+    #[test]
+    fn every_case_of_a_move() {
+        use Is::{Absent, Foreign, Post, Pre};
+        for (over, origin, target, temp, expected) in [
+            (false, Post, Absent, Absent, Stage::Ready),
+            (false, Absent, Post, Absent, Stage::Swapped),
+            (false, Foreign, Post, Absent, Stage::Swapped),
+            (false, Post, Foreign, Absent, Stage::Crossed),
+            (false, Absent, Foreign, Absent, Stage::Unknown),
+            (false, Absent, Absent, Absent, Stage::Unknown),
+            (true, Post, Pre, Absent, Stage::Ready),
+            (true, Pre, Post, Absent, Stage::Half),
+            (true, Absent, Post, Pre, Stage::Swapped),
+            (true, Foreign, Post, Pre, Stage::Swapped),
+            (true, Post, Absent, Absent, Stage::Crossed),
+            (true, Post, Foreign, Absent, Stage::Crossed),
+            (true, Post, Pre, Foreign, Stage::Crossed),
+            (true, Absent, Foreign, Pre, Stage::Unknown),
+        ] {
+            let found = move_stage(over, origin, target, temp);
+            assert_eq!(found, expected, "{over} {origin:?} {target:?} {temp:?}");
         }
     }
 }

@@ -9,8 +9,8 @@ use cotenant_coord::{Approver, Coord};
 use cotenant_engine::pipeline::{How, Landed, Pipeline, Recovered, Steps, Unwatched};
 use cotenant_ledger::{Ledger, LedgerOptions};
 use cotenant_model::{
-    Author, Body, ClassRules, Code, Digest, Durability, Entry, FileOp, Millis, Op, Plan, Refusal, RelPath,
-    SessionId, WsPath,
+    Author, Body, ClassRules, Code, Digest, Durability, Entry, FileOp, Millis, Moved, Op, Plan, Refusal,
+    RelPath, SessionId, WsPath,
 };
 use cotenant_tree::Tree;
 
@@ -169,6 +169,38 @@ pub fn create(path: &str, bytes: &[u8]) -> FileOp {
 
 pub fn delete(path: &str, pre: &[u8]) -> FileOp {
     FileOp { at: at(path), op: Op::Delete { old: Entry::file(Digest::of(pre)) } }
+}
+
+pub fn replace_link(path: &str, pre: &[u8], post: &[u8]) -> FileOp {
+    FileOp { at: at(path), op: Op::Replace { old: Entry::link(Digest::of(pre)), new: Body::link(post) } }
+}
+
+pub fn create_link(path: &str, target: &[u8]) -> FileOp {
+    FileOp { at: at(path), op: Op::Create { new: Body::link(target), like: None } }
+}
+
+pub fn delete_link(path: &str, target: &[u8]) -> FileOp {
+    FileOp { at: at(path), op: Op::Delete { old: Entry::link(Digest::of(target)) } }
+}
+
+/// Moves a file.
+pub fn move_to(from: &str, to: &str, bytes: &[u8]) -> FileOp {
+    let what = Moved::Entry(Entry::file(Digest::of(bytes)));
+    FileOp { at: at(from), op: Op::Move { to: at(to), what, over: None } }
+}
+
+/// Moves a file over another.
+pub fn move_over(from: &str, to: &str, bytes: &[u8], over: &[u8]) -> FileOp {
+    let (what, over) = (Moved::Entry(Entry::file(Digest::of(bytes))), Some(Entry::file(Digest::of(over))));
+    FileOp { at: at(from), op: Op::Move { to: at(to), what, over } }
+}
+
+/// Moves a directory as it is now.
+pub fn move_dir(rig: &Rig, from: &str, to: &str) -> FileOp {
+    let tree = Tree::open(&rig.root, &[], ClassRules::default()).unwrap();
+    let place = tree.locate(&tree.parse(from).unwrap()).unwrap();
+    let listing = tree.below(&place).unwrap().digest;
+    FileOp { at: at(from), op: Op::Move { to: at(to), what: Moved::Directory { listing }, over: None } }
 }
 
 pub fn mkdir(path: &str) -> FileOp {

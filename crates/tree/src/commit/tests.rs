@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cotenant_model::{ClassRules, Digest, Durability, RelPath, WsPath};
+use cotenant_model::{ClassRules, Digest, Durability, Entry, RelPath, WsPath};
 
 use super::*;
 use crate::Tree;
@@ -81,11 +81,14 @@ fn a_look_names_what_stands_there_and_follows_nothing() {
     let look = |name: &str| Spot::new(Arc::clone(&home), name.as_bytes()).look().unwrap();
     assert!(matches!(look("none"), Look::Absent) && look("none").id().is_none());
     assert!(matches!(look("dir"), Look::Directory(_)));
-    for name in ["link", "fifo"] {
-        let seen = look(name);
-        assert!(matches!(seen, Look::Other(_)) && seen.digest().unwrap().is_none(), "{name}");
-    }
-    assert_eq!(look("file").digest().unwrap(), Some(Digest::of(b"12345")));
+    let seen = look("fifo");
+    assert!(matches!(seen, Look::Other(_)) && seen.entry().unwrap().is_none());
+    assert!(seen.leaf().is_none());
+    let seen = look("link");
+    assert_eq!(seen.entry().unwrap(), Some(Entry::link(Digest::of(b"file"))));
+    let leaf = seen.leaf().unwrap();
+    assert_eq!((leaf.mode(), leaf.id()), (0o120_777, look("link").id().unwrap()));
+    assert_eq!(look("file").entry().unwrap(), Some(Entry::file(Digest::of(b"12345"))));
     let inode = file(&Spot::new(home, b"file"));
     assert_eq!(inode.read_up_to(5).unwrap().as_deref(), Some(&b"12345"[..]));
     assert_eq!(inode.read_up_to(4).unwrap(), None);
@@ -106,7 +109,7 @@ fn names_are_exchanged_and_never_replaced() {
     assert_eq!(rename(&spot("a"), &spot("b")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
     rename(&spot("a"), &spot("c")).unwrap();
     assert_eq!(fs::read(scratch.path("c")).unwrap(), b"b");
-    spot("d").make_dir().unwrap();
+    spot("d").make_dir(None).unwrap();
     let made = home.child(b"d", &at("d")).unwrap();
     assert!(made.is_empty().unwrap());
     fs::write(scratch.path("d/x"), b"").unwrap();
@@ -219,4 +222,54 @@ fn every_way_of_flushing_takes_files_and_directories() {
     // A descriptor that cannot be synced is an error, not a shrug.
     let pipe = rustix::pipe::pipe().unwrap().0;
     assert!(flush(&[pipe.as_fd()], Flush::Data, Durability::Full).is_err());
+}
+
+#[test]
+fn links_and_directories_are_made_as_asked_and_over_nothing() {
+    let scratch = Scratch::new();
+    let tree = scratch.tree();
+    let home = root(&tree);
+    let spot = |name: &str| Spot::new(Arc::clone(&home), name.as_bytes());
+    spot("link").make_link(b"no/where", None).unwrap();
+    assert_eq!(fs::read_link(scratch.path("link")).unwrap(), Path::new("no/where"));
+    let again = spot("link").make_link(b"else", None).unwrap_err();
+    assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+    let me = fs::symlink_metadata(scratch.path("link")).unwrap();
+    spot("mine").make_link(b"x", Some((me.uid(), me.gid()))).unwrap();
+    for mode in [0o700, 0o2775, 0o000] {
+        let name = format!("d{mode:o}");
+        spot(&name).make_dir(Some(mode)).unwrap();
+        assert_eq!(fs::metadata(scratch.path(&name)).unwrap().mode() & 0o7777, mode);
+    }
+}
+
+#[test]
+fn a_listing_tells_every_name_below_and_only_names() {
+    let scratch = Scratch::new();
+    let tree = scratch.tree();
+    for dir in ["d/a", "d/b/c", "e/a", "e/b/c"] {
+        fs::create_dir_all(scratch.path(dir)).unwrap();
+    }
+    for top in ["d", "e"] {
+        fs::write(scratch.path(&format!("{top}/.env")), top).unwrap();
+        fs::write(scratch.path(&format!("{top}/b/c/z")), top).unwrap();
+        symlink(top, scratch.path(&format!("{top}/b/link"))).unwrap();
+    }
+    let home = root(&tree);
+    let listing = |name: &str| home.child(name.as_bytes(), &at(name)).unwrap().listing().unwrap();
+    assert_eq!(listing("d"), listing("e"), "bytes do not count, names do");
+    fs::write(scratch.path("e/.cotenant-0123456789abcdef"), b"").unwrap();
+    assert_eq!(listing("d"), listing("e"), "nor do the temporary names of commits");
+    fs::remove_file(scratch.path("e/b/link")).unwrap();
+    fs::write(scratch.path("e/b/link"), b"").unwrap();
+    assert_ne!(listing("d"), listing("e"), "what a name is counts");
+    let place = tree.locate(&tree.parse("d").unwrap()).unwrap();
+    let below = tree.below(&place).unwrap();
+    let shown: Vec<String> =
+        below.entries.iter().map(|(at, kind)| format!("{} {kind:?}", tree.folders().show(at))).collect();
+    let expected = ["d/.env File", "d/a Dir", "d/b Dir", "d/b/link Link", "d/b/c Dir", "d/b/c/z File"];
+    assert_eq!(
+        (shown, below.digest, below.mounts.len()),
+        (expected.map(str::to_owned).to_vec(), listing("d"), 0)
+    );
 }
