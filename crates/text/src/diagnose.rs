@@ -109,20 +109,37 @@ pub struct Miss {
 
 /// Finds out why `old` is not in the view. Both texts have LF breaks.
 pub(crate) fn diagnose(view: &View<'_>, old: &str, new: &str) -> Miss {
-    let mut loose = Loose::of(view.as_bytes());
-    if !loose.bytes.is_empty() && !view.as_bytes().ends_with(b"\n") {
-        // A break that old text may end with.
-        loose.bytes.push(b'\n');
-        loose.starts.push(loose.bytes.len());
+    Diagnosis::new(view).of(old, new, false)
+}
+
+/// A file made ready for the diagnosis of several misses.
+pub(crate) struct Diagnosis<'v> {
+    view: &'v View<'v>,
+    loose: Loose,
+}
+
+impl<'v> Diagnosis<'v> {
+    pub(crate) fn new(view: &'v View<'v>) -> Diagnosis<'v> {
+        let mut loose = Loose::of(view.as_bytes());
+        if !loose.bytes.is_empty() && !view.as_bytes().ends_with(b"\n") {
+            // A break that old text may end with.
+            loose.bytes.push(b'\n');
+            loose.starts.push(loose.bytes.len());
+        }
+        Diagnosis { view, loose }
     }
-    let key = Loose::of(old.as_bytes());
-    let search = Search { view, loose: &loose, key: &key, old, new };
-    search
-        .fitting()
-        .or_else(|| search.escaped())
-        .or_else(|| search.applied())
-        .or_else(|| search.respaced())
-        .unwrap_or_else(|| search.unknown())
+
+    /// The diagnosis of one text; with `whole_lines`, only places that begin at the start of a line come into question.
+    pub(crate) fn of(&self, old: &str, new: &str, whole_lines: bool) -> Miss {
+        let key = Loose::of(old.as_bytes());
+        let search = Search { view: self.view, loose: &self.loose, key: &key, old, new, whole_lines };
+        search
+            .fitting()
+            .or_else(|| search.escaped())
+            .or_else(|| search.applied())
+            .or_else(|| search.respaced())
+            .unwrap_or_else(|| search.unknown())
+    }
 }
 
 /// Places that are compared closely.
@@ -143,6 +160,7 @@ struct Search<'s> {
     key: &'s Loose,
     old: &'s str,
     new: &'s str,
+    whole_lines: bool,
 }
 
 impl Search<'_> {
@@ -152,7 +170,9 @@ impl Search<'_> {
             return None;
         }
         let mut read = 0;
+        let begins = |at: &usize| !self.whole_lines || self.loose.starts.binary_search(at).is_ok();
         let mut fits: Vec<Fit> = memmem::find_iter(&self.loose.bytes, &self.key.bytes)
+            .filter(begins)
             .take(CLOSE)
             .take_while(|at| {
                 let before = read;

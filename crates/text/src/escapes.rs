@@ -13,6 +13,20 @@ pub(crate) struct Reading {
     pub(crate) cause: Cause,
 }
 
+/// A way to read a line otherwise, and what it means for the text, in words.
+pub(crate) type Rewriting = (fn(&str) -> String, &'static str);
+
+/// The ways to read a line otherwise that a whole patch may need.
+pub(crate) fn rewritings() -> [Rewriting; 5] {
+    [
+        (unescaped, r"backslash escapes (\t, \n, \) became the characters themselves"),
+        (entities, "HTML entities (&lt;, &amp;) became the characters themselves"),
+        (to_entities, "characters became the HTML entities (&lt;, &amp;) that the file has"),
+        (|text| text.replace('\\', r"\\"), "each backslash became two, as in the file"),
+        (unshown, "the signs for unseen characters (→ for a tab, · for a space, <U+00A0>) became these"),
+    ]
+}
+
 /// The readings of `old` that differ from it.
 pub(crate) fn readings(old: &str) -> Vec<Reading> {
     let escapes = |text: String, what| Reading { text: text.into_bytes(), what, cause: Cause::Escapes };

@@ -6,7 +6,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use crate::breaks::Breaks;
 use crate::codec::{self, Unmappable};
-use crate::form::{Encoding, Form};
+use crate::form::{Break, Encoding, Form};
 use crate::view::View;
 
 /// One replacement in raw bytes.
@@ -52,7 +52,7 @@ pub(crate) fn rebuild(
         *sum += line.len();
         Some(*sum)
     }));
-    let mut out = Out { raw, form, view, bytes: Vec::with_capacity(new.len()) };
+    let mut out = Out::new(raw, form, view);
     let mut new_at = 0;
     for op in capture_diff_slices(Algorithm::Histogram, &old_lines, &new_lines) {
         let (olds, news) = (op.old_range(), op.new_range());
@@ -76,14 +76,19 @@ pub(crate) fn rebuild(
     Ok(out.bytes)
 }
 
-struct Out<'o> {
+/// Raw bytes in the making, for a file whose view is `view`.
+pub(crate) struct Out<'o> {
     raw: &'o [u8],
     form: &'o Form,
     view: &'o View<'o>,
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
-impl Out<'_> {
+impl<'o> Out<'o> {
+    pub(crate) fn new(raw: &'o [u8], form: &'o Form, view: &'o View<'o>) -> Out<'o> {
+        Out { raw, form, view, bytes: Vec::new() }
+    }
+
     /// Copies the stored bytes of a view range.
     fn copy(&mut self, range: Range<usize>) {
         if let Some(range) = self.view.raw_range(range) {
@@ -94,20 +99,7 @@ impl Out<'_> {
     /// A new line for the old line at view offset `at`: what both begin and end with is copied.
     fn replace(&mut self, at: usize, old: &str, new: &str) -> Result<(), Unmappable> {
         let (old_text, new_text) = (old.trim_end_matches('\n'), new.trim_end_matches('\n'));
-        let whole = |offset: usize| self.view.raw_at(at + offset).is_some();
-        let mut head = common(old_text.chars().zip(new_text.chars()));
-        while !whole(head) {
-            head -= old_text[..head].chars().next_back().map_or(head, char::len_utf8);
-        }
-        let mut tail = common(old_text[head..].chars().rev().zip(new_text[head..].chars().rev()));
-        while !whole(old_text.len() - tail) {
-            tail -= old_text[old_text.len() - tail..].chars().next().map_or(tail, char::len_utf8);
-        }
-        let middle = codec::encode(&new_text[head..new_text.len() - tail], self.form.encoding)
-            .map_err(|bad| Unmappable { ch: bad.ch, at: head + bad.at })?;
-        self.copy(at..at + head);
-        self.bytes.extend_from_slice(&middle);
-        self.copy(at + old_text.len() - tail..at + old_text.len());
+        self.text_over(at, old_text, new_text)?;
         match (old.len() > old_text.len(), new.len() > new_text.len()) {
             (true, true) => self.copy(at + old_text.len()..at + old.len()),
             (false, true) => self.push_break(at),
@@ -116,22 +108,52 @@ impl Out<'_> {
         Ok(())
     }
 
+    /// `new` for `old`, which stands at view offset `at`; both lie within a line. What both begin and end with is copied.
+    pub(crate) fn text_over(&mut self, at: usize, old: &str, new: &str) -> Result<(), Unmappable> {
+        let whole = |offset: usize| self.view.raw_at(at + offset).is_some();
+        let mut head = common(old.chars().zip(new.chars()));
+        while !whole(head) {
+            head -= old[..head].chars().next_back().map_or(head, char::len_utf8);
+        }
+        let mut tail = common(old[head..].chars().rev().zip(new[head..].chars().rev()));
+        while !whole(old.len() - tail) {
+            tail -= old[old.len() - tail..].chars().next().map_or(tail, char::len_utf8);
+        }
+        let middle = codec::encode(&new[head..new.len() - tail], self.form.encoding)
+            .map_err(|bad| Unmappable { ch: bad.ch, at: head + bad.at })?;
+        self.copy(at..at + head);
+        self.bytes.extend_from_slice(&middle);
+        self.copy(at + old.len() - tail..at + old.len());
+        Ok(())
+    }
+
     /// A line without a twin; its break is that of the line at view offset `near`.
     fn insert(&mut self, new: &str, near: usize) -> Result<(), Unmappable> {
         let text = new.trim_end_matches('\n');
-        self.bytes.extend(codec::encode(text, self.form.encoding)?);
+        self.push(text)?;
         if text.len() < new.len() {
             self.push_break(near);
         }
         Ok(())
     }
 
-    fn push_break(&mut self, near: usize) {
+    /// Text that the file has not yet.
+    pub(crate) fn push(&mut self, text: &str) -> Result<(), Unmappable> {
+        self.bytes.extend(codec::encode(text, self.form.encoding)?);
+        Ok(())
+    }
+
+    /// A break like that of the line at view offset `near`, or of its neighbours.
+    pub(crate) fn push_break(&mut self, near: usize) {
         let line = self.view.line_of(near);
         let found = [line, line.saturating_sub(1), line + 1].into_iter().find_map(|n| self.view.ending(n));
-        let text = found.unwrap_or(self.form.majority).as_str();
+        self.push_break_as(found.unwrap_or(self.form.majority));
+    }
+
+    /// This break.
+    pub(crate) fn push_break_as(&mut self, kind: Break) {
         // A break has a meaning in every encoding.
-        self.bytes.extend(codec::encode(text, self.form.encoding).unwrap_or_default());
+        self.bytes.extend(codec::encode(kind.as_str(), self.form.encoding).unwrap_or_default());
     }
 }
 

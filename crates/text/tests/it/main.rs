@@ -20,6 +20,7 @@ mod match_cases;
 mod meant;
 mod merges;
 mod pairs;
+mod patches;
 mod project_rules;
 mod reading;
 mod stale_cases;

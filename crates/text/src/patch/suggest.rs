@@ -1,0 +1,268 @@
+//! Hunks that would fit where the one that was sent does not. They are offered, never applied unasked.
+
+use similar::{Algorithm, DiffTag, capture_diff_slices};
+
+use crate::diagnose;
+use crate::diff::{DiffLine, Tag};
+use crate::escapes;
+use crate::form::Break;
+use crate::patch::body;
+use crate::patch::miss::Suggested;
+use crate::patch::model::Hunk;
+use crate::patch::place::{Field, Problem, joined};
+
+/// How far from its stated line one of several places may be to be offered.
+const NEAR: usize = 40;
+
+/// Lines of context that are put around a place until it is the only one of its kind.
+const WIDEST: usize = 30;
+
+/// A hunk that does what `hunk` was meant to do and has exactly one place, if one can be told.
+pub(super) fn suggestion(
+    field: &Field<'_>,
+    hunk: &Hunk,
+    problem: &Problem,
+    found: Option<&diagnose::Miss>,
+) -> Option<Suggested> {
+    match problem {
+        Problem::NotThere => sole(field, rewritten(hunk))
+            .or_else(|| sole(field, loosened(hunk, found?)))
+            .or_else(|| realigned(field, hunk, found?)),
+        Problem::Bare => {
+            let why = "lines that begin with neither a space, `-` nor `+` are context".to_owned();
+            sole(field, [(Hunk { bare: false, ..hunk.clone() }, why)])
+                .or_else(|| realigned(field, hunk, found?))
+        }
+        Problem::Several(lines) => nearest_stated(field, hunk, lines),
+        Problem::NotAtEnd(lines) if lines.len() == 1 => {
+            sole(field, [(unbound(hunk), "it does not say any more that the file ends there".to_owned())])
+        }
+        Problem::FinalNewline(_) => sole(
+            field,
+            [(unbound(hunk), "it does not say any more that the last line lacks its break".to_owned())],
+        ),
+        Problem::Anchor(index, lines) if lines.is_empty() => reanchored(field, hunk, *index),
+        Problem::NoPlace => numbered(field, hunk),
+        _ => None,
+    }
+}
+
+/// The first of `hunks` that has one place by its lines alone, and changes something.
+fn sole(field: &Field<'_>, hunks: impl IntoIterator<Item = (Hunk, String)>) -> Option<Suggested> {
+    hunks.into_iter().find_map(|(hunk, why)| {
+        let hunk = Hunk { old_start: None, counts: None, ..hunk };
+        let line = field.place(&hunk, 0).ok()?;
+        joined(hunk.old_lines()).ne(&joined(hunk.new_lines())).then_some(Suggested { hunk, line, why })
+    })
+}
+
+/// The hunk with every line read otherwise: without echoed line numbers, without escapes.
+fn rewritten(hunk: &Hunk) -> impl Iterator<Item = (Hunk, String)> {
+    let numbers = without_numbers(hunk).map(|hunk| (hunk, "the line numbers `N|` were taken off".to_owned()));
+    let escapes = escapes::rewritings().into_iter().filter_map(|(rewrite, why)| {
+        let mut lines = Vec::with_capacity(hunk.lines.len());
+        for line in &hunk.lines {
+            let text = rewrite(std::str::from_utf8(&line.text).ok()?);
+            let parts =
+                text.split('\n').map(|part| DiffLine { text: part.as_bytes().to_vec(), ..line.clone() });
+            lines.extend(parts);
+        }
+        (lines != hunk.lines).then(|| (Hunk { lines, ..hunk.clone() }, why.to_owned()))
+    });
+    numbers.into_iter().chain(escapes)
+}
+
+/// The hunk without the numbers of a read answer; `None` unless each of its old lines has one.
+fn without_numbers(hunk: &Hunk) -> Option<Hunk> {
+    let bare = |text: &[u8]| -> Option<Vec<u8>> {
+        let text = text.trim_ascii_start();
+        let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+        let rest = text.get(digits..).filter(|_| digits > 0)?;
+        let marks = [b"|".as_slice(), b"\t", "→".as_bytes()];
+        marks.into_iter().find_map(|mark| rest.strip_prefix(mark)).map(<[u8]>::to_vec)
+    };
+    let mut lines = Vec::with_capacity(hunk.lines.len());
+    for line in &hunk.lines {
+        let text = match bare(&line.text) {
+            Some(text) => text,
+            None if line.tag == Tag::New => line.text.clone(),
+            None => return None,
+        };
+        lines.push(DiffLine { text, ..line.clone() });
+    }
+    Some(Hunk { lines, ..hunk.clone() })
+}
+
+/// The hunk as the diagnosis would have it: with the file's spaces, punctuation or indent.
+fn loosened(hunk: &Hunk, found: &diagnose::Miss) -> Option<(Hunk, String)> {
+    let suggestion = found.suggestion.as_ref()?;
+    let old: Vec<&[u8]> = suggestion.old.lines().map(str::as_bytes).collect();
+    let new: Vec<&[u8]> = suggestion.new.lines().map(str::as_bytes).collect();
+    let mut lines = body::compared(&old, &new);
+    keep_end(hunk, &mut lines);
+    Some((Hunk { lines, bare: false, ..hunk.clone() }, suggestion.why.clone()))
+}
+
+/// What the hunk says about the line break at the end of the file holds for its new form too.
+fn keep_end(hunk: &Hunk, lines: &mut [DiffLine]) {
+    for skip in [Tag::New, Tag::Old] {
+        let unended =
+            hunk.lines.iter().rev().find(|line| line.tag != skip).is_some_and(|line| line.ending.is_none());
+        if let Some(last) = lines.iter_mut().rev().find(|line| line.tag != skip).filter(|_| unended) {
+            last.ending = None;
+        }
+    }
+}
+
+/// The hunk without what it says about the end of the file.
+fn unbound(hunk: &Hunk) -> Hunk {
+    let mut hunk = Hunk { eof: false, ..hunk.clone() };
+    hunk.lines.iter_mut().for_each(|line| line.ending = line.ending.or(Some(Break::Lf)));
+    hunk
+}
+
+/// The hunk at that of several places which is nearest to its stated line, with as much context as tells it apart.
+fn nearest_stated(field: &Field<'_>, hunk: &Hunk, lines: &[usize]) -> Option<Suggested> {
+    let stated = hunk.old_start?;
+    let mut by_distance: Vec<(usize, usize)> =
+        lines.iter().map(|line| (line.abs_diff(stated), *line)).collect();
+    by_distance.sort_unstable();
+    let (distance, line) = *by_distance.first()?;
+    let alone = by_distance.get(1).is_none_or(|(next, _)| *next > distance);
+    let why = format!("of its places, line {line} is the nearest to the stated line {stated}");
+    widened(field, hunk, line, why).filter(|_| alone && distance <= NEAR)
+}
+
+/// A line of the file as context.
+fn context(field: &Field<'_>, line: usize) -> Option<DiffLine> {
+    let text = field.view.line(line)?.to_vec();
+    Some(DiffLine { tag: Tag::Same, text, ending: Some(Break::Lf) })
+}
+
+/// The hunk at `line`, where it stands, with lines of the file around it until that is its only place.
+fn widened(field: &Field<'_>, hunk: &Hunk, line: usize, why: String) -> Option<Suggested> {
+    let length = hunk.old_lines().count();
+    let file = |n: usize| context(field, n);
+    let mut wider = Hunk { old_start: None, counts: None, anchors: Vec::new(), ..hunk.clone() };
+    let (mut first, mut next) = (line, line + length);
+    for _ in 0..=WIDEST {
+        if let Ok(line) = field.place(&wider, 0) {
+            return Some(Suggested { hunk: wider, line, why });
+        }
+        if let Some(above) = first.checked_sub(1).and_then(file) {
+            wider.lines.insert(0, above);
+            first -= 1;
+        }
+        if let Some(below) = file(next) {
+            wider.lines.push(below);
+            next += 1;
+        }
+    }
+    None
+}
+
+/// The hunk with the one line of the file that begins with (or at least holds) what it names behind `@@`.
+fn reanchored(field: &Field<'_>, hunk: &Hunk, index: usize) -> Option<Suggested> {
+    let wanted = hunk.anchors.get(index)?.trim_ascii();
+    let lines = || (1..=field.view.line_count()).filter_map(|n| field.view.line(n));
+    let begins: Vec<&[u8]> = lines().filter(|line| line.trim_ascii().starts_with(wanted)).take(2).collect();
+    let holds = || lines().filter(|line| memchr::memmem::find(line, wanted).is_some()).take(2).collect();
+    let [only] = (if begins.is_empty() { holds() } else { begins })[..] else {
+        return None;
+    };
+    let mut anchors = hunk.anchors.clone();
+    *anchors.get_mut(index)? = only.to_vec();
+    let why = format!("the line behind `@@` is `{}` in the file", crate::show::visible(only));
+    sole(field, [(Hunk { anchors, ..hunk.clone() }, why)])
+}
+
+/// A pure insertion after its stated line, with the lines around it as context.
+fn numbered(field: &Field<'_>, hunk: &Hunk) -> Option<Suggested> {
+    let after = hunk.old_start.filter(|line| *line <= field.view.line_count())?;
+    let why = match field.view.line(after) {
+        Some(text) => format!(
+            "it inserts after line {after}, `{}`",
+            crate::show::visible(&text[..crate::show::clip(text, 80).taken])
+        ),
+        None => "it inserts before the first line".to_owned(),
+    };
+    let above = context(field, after);
+    let first = after + usize::from(above.is_none());
+    let lines = above.into_iter().chain(hunk.lines.clone()).chain(context(field, after + 1)).collect();
+    widened(field, &Hunk { lines, ..hunk.clone() }, first, why)
+}
+
+/// The hunk at the one place that resembles it most, with the context that the file has there: its old lines must stand
+/// there as they are.
+fn realigned(field: &Field<'_>, hunk: &Hunk, found: &diagnose::Miss) -> Option<Suggested> {
+    let [best, others @ ..] = found.nearest.as_slice() else {
+        return None;
+    };
+    if best.alike == 0 || others.iter().any(|other| other.alike >= best.alike) {
+        return None;
+    }
+    let olds: Vec<&[u8]> = hunk.old_lines().map(|line| line.text.as_slice()).collect();
+    let from = best.lines.0.saturating_sub(WIDEST).max(1);
+    let to = (best.lines.0 + olds.len() + WIDEST).min(field.view.line_count() + 1);
+    let files: Vec<&[u8]> = (from..to).filter_map(|n| field.view.line(n)).collect();
+    let mut stands: Vec<Option<usize>> = vec![None; olds.len()];
+    for op in
+        capture_diff_slices(Algorithm::Myers, &olds, &files).iter().filter(|op| op.tag() == DiffTag::Equal)
+    {
+        for (old, file) in op.old_range().zip(op.new_range()) {
+            if let Some(at) = stands.get_mut(old) {
+                *at = Some(from + file);
+            }
+        }
+    }
+    let (first, lines) = with_context(field, hunk, &stands)?;
+    let why = "the context is as the file has it now".to_owned();
+    widened(field, &Hunk { lines, bare: false, ..hunk.clone() }, first, why)
+}
+
+/// The changes of a hunk at the lines where its old lines stand (`stands`, one for each), with the file's own lines between
+/// and around them; the first line. `None` where a line that goes, or the point where lines come, cannot be told.
+fn with_context(field: &Field<'_>, hunk: &Hunk, stands: &[Option<usize>]) -> Option<(usize, Vec<DiffLine>)> {
+    const AROUND: usize = 3;
+    let file = |n: usize| context(field, n);
+    let mut out: Vec<DiffLine> = Vec::new();
+    let (mut first, mut next) = (None, 0);
+    let mut old = 0;
+    for line in &hunk.lines {
+        // The line of the file before which this change stands.
+        let at = match line.tag {
+            Tag::Same => {
+                old += 1;
+                continue;
+            }
+            Tag::Old => {
+                old += 1;
+                *stands.get(old - 1)?.as_ref()?
+            }
+            Tag::New => point(stands, old, next)?,
+        };
+        let begin = *first.get_or_insert_with(|| {
+            next = at.saturating_sub(AROUND).max(1);
+            next
+        });
+        if at < next.max(begin) {
+            return None;
+        }
+        out.extend((next..at).filter_map(file));
+        next = at + usize::from(line.tag == Tag::Old);
+        out.push(line.clone());
+    }
+    out.extend((next..next + AROUND).filter_map(file));
+    Some((first?, out))
+}
+
+/// Where new lines come in after `old` old lines: where a change just ended (`next`), else between the neighbours.
+fn point(stands: &[Option<usize>], old: usize, next: usize) -> Option<usize> {
+    let above = old.checked_sub(1).and_then(|index| *stands.get(index)?).map(|line| line + 1);
+    let below = stands.get(old).copied().flatten();
+    match (above, below) {
+        (Some(above), Some(below)) if above != below => None,
+        (Some(line), _) | (None, Some(line)) => Some(line),
+        (None, None) => (next > 0).then_some(next),
+    }
+}
