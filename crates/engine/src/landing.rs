@@ -88,8 +88,12 @@ impl Workspace {
         }
         let now = self.clock().wall();
         let written: Vec<Content> = grant.plan().ops.iter().filter_map(|op| op.content().cloned()).collect();
+        let taker = (!grant.plan().only_creates()).then_some(grant.plan().author.session);
         let how = How { durability, now, idempotency, still_valid: &|_grant| Ok(()) };
         let landed = self.pipeline().commit(grant, &how)?;
+        if let Some(session) = taker {
+            self.upkeep.taken_away(session);
+        }
         // Stored in the background; until then it is here.
         written.iter().for_each(|bytes| self.keep(bytes));
         Ok(landed)

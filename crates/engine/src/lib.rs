@@ -5,6 +5,7 @@ mod findings;
 mod image;
 mod landing;
 mod shelf;
+mod upkeep;
 mod workspace;
 
 pub mod pipeline;

@@ -1,11 +1,12 @@
 //! A workspace that is open: its tree, its ledger, its coordinator and the pipeline between them.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cotenant_coord::{ApprovalRules, Coord, Shown};
-use cotenant_ledger::{Ledger, LedgerOptions, Medium};
+use cotenant_ledger::{Keep, Ledger, LedgerOptions, Medium, Report};
 use cotenant_model::{
     ClassRules, Code, Content, Digest, Durability, FolderId, Millis, Refusal, SessionId, Settings, WsPath,
 };
@@ -16,6 +17,7 @@ use crate::clock::Clock;
 use crate::image::Image;
 use crate::pipeline::{Pipeline, Question, Recovered};
 use crate::shelf::Shelf;
+use crate::upkeep::Upkeep;
 
 /// Bytes of file contents that are kept so that an edit on a changed file can be placed.
 const SHELF: usize = 16 << 20;
@@ -46,6 +48,7 @@ pub struct Workspace {
     /// Signalled whenever a call leaves the order, a question is settled or a session ends.
     woken: Condvar,
     shelf: Shelf,
+    pub(crate) upkeep: Upkeep,
     settings: Settings,
     rules: ApprovalRules,
     clock: Arc<dyn Clock>,
@@ -70,6 +73,7 @@ impl Workspace {
             coord: Mutex::new(Coord::new()),
             woken: Condvar::new(),
             shelf: Shelf::new(SHELF),
+            upkeep: Upkeep::default(),
             settings,
             rules,
             clock: options.clock,
@@ -230,6 +234,23 @@ impl Workspace {
             self.wake();
         }
         next
+    }
+
+    /// Gives something at the first destructive change of each session: then, and daily, what is kept should be looked
+    /// through ([`Workspace::keep_house`]). Ends with the workspace; one listener at a time.
+    pub fn destructions(&self) -> Receiver<()> {
+        self.upkeep.listen()
+    }
+
+    /// Lets go of what is older or more than the settings keep (R23). Takes its time.
+    pub fn keep_house(&self) -> Result<Report, Refusal> {
+        let keep = Keep {
+            days: self.settings.retention_days,
+            megabytes: self.settings.retention_megabytes,
+            trash_days: self.settings.trash_days,
+            trash_megabytes: self.settings.trash_megabytes,
+        };
+        cotenant_ledger::prune(&self.ledger, self.clock.wall(), keep).map_err(|error| error.refusal())
     }
 
     /// Waits until nothing is under way in the background: stores, unlinks, seals.

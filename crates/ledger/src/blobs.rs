@@ -88,6 +88,22 @@ impl Blobs {
         }
     }
 
+    /// The size of the image's file, if it is one.
+    pub(crate) fn size(&self, digest: Digest) -> Option<u64> {
+        if self.suspects().contains(&digest) {
+            return None;
+        }
+        fs::metadata(self.path(digest)).ok().map(|meta| meta.len())
+    }
+
+    /// Writes an image's file anew, synced, so that nobody outside can have it open.
+    pub(crate) fn renew(&self, digest: Digest, bytes: &[u8]) -> Result<(), LedgerError> {
+        let (path, mut file) = self.temporary()?;
+        let written = file.write_all(bytes).and_then(|()| file.sync_data());
+        self.publish(&path, digest, written.map_err(|error| LedgerError::io("write", &path, error)))?;
+        self.sync(&[digest]).map(drop)
+    }
+
     /// Writes an image as a file.
     pub(crate) fn write(&self, digest: Digest, bytes: &[u8]) -> Result<(), LedgerError> {
         if self.has(digest) {
@@ -215,23 +231,32 @@ impl Blobs {
         }
     }
 
-    /// Makes image files durable, their names too. After a failure those it was about are suspect.
-    pub(crate) fn sync(&self, digests: &[Digest]) -> Result<(), LedgerError> {
+    /// Makes image files durable, their names too; returns those that are no files any more. After a failure those it
+    /// was about are suspect.
+    pub(crate) fn sync(&self, digests: &[Digest]) -> Result<Vec<Digest>, LedgerError> {
         let failed = |error: std::io::Error| {
             self.suspects().extend(digests);
             LedgerError::Failed(format!("sync images in {}: {error}", self.dir.display()).into())
         };
+        let mut gone = Vec::new();
         if digests.len() > SYNC_SINGLY {
-            return rustix::fs::syncfs(&self.fd).map_err(|error| failed(error.into()));
+            return rustix::fs::syncfs(&self.fd).map(|()| gone).map_err(|error| failed(error.into()));
         }
         for digest in digests {
             let path = self.path(*digest);
-            File::open(&path).and_then(|file| file.sync_data()).map_err(failed)?;
+            match File::open(&path) {
+                Ok(file) => file.sync_data().map_err(failed)?,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    gone.push(*digest);
+                    continue;
+                }
+                Err(error) => return Err(failed(error)),
+            }
             if let Some(shelf) = path.parent() {
                 File::open(shelf).and_then(|shelf| shelf.sync_all()).map_err(failed)?;
             }
         }
-        rustix::fs::fsync(&self.fd).map_err(|error| failed(error.into()))
+        rustix::fs::fsync(&self.fd).map(|()| gone).map_err(|error| failed(error.into()))
     }
 
     /// Every image file.

@@ -97,7 +97,10 @@ pub fn store_at(ledger: &Ledger, bytes: &[u8], durability: Durability) -> Result
         ledger.run(Job::Image { digest, bytes: bytes.to_vec(), promised })?;
     } else {
         ledger.trusted()?;
-        ledger.watched(ledger.inner.blobs.write(digest, bytes))?;
+        // It may be packed.
+        if ledger.inline(digest)?.is_none() {
+            ledger.watched(ledger.inner.blobs.write(digest, bytes))?;
+        }
     }
     Ok(digest)
 }
@@ -128,6 +131,12 @@ pub fn has(ledger: &Ledger, digest: Digest) -> bool {
     ledger.inner.blobs.has(digest) || ledger.inline(digest).is_ok_and(|image| image.is_some())
 }
 
+/// Keeps the next large image that differs little from the one before it as a delta, off the path of any call: `false`
+/// where there is none left to look at. The caller pauses in between. See `pack`.
+pub fn pack(ledger: &Ledger) -> Result<bool, LedgerError> {
+    ledger.pack_next()
+}
+
 /// Makes stored images durable. At durability `fast` there is nothing to do.
 pub fn sync_blobs(ledger: &Ledger, digests: &[Digest]) -> Result<(), LedgerError> {
     ledger.trusted()?;
@@ -140,7 +149,10 @@ pub fn sync_blobs(ledger: &Ledger, digests: &[Digest]) -> Result<(), LedgerError
         return Ok(());
     }
     if !files.is_empty() {
-        ledger.watched(ledger.inner.blobs.sync(&files))?;
+        for gone in ledger.watched(ledger.inner.blobs.sync(&files))? {
+            // What was packed meanwhile is durable.
+            ledger.inline(gone)?.ok_or(LedgerError::Missing(gone))?;
+        }
     }
     if small.is_empty() { Ok(()) } else { ledger.run(Job::Barrier) }
 }

@@ -184,6 +184,12 @@ enum Source {
 }
 
 const FOLDER: &str = "p.folder = ?1";
+/// The bytes of a path, and those between which stand the ones below it.
+pub(crate) fn below(at: &WsPath) -> [Value; 3] {
+    let end = |byte: u8| [at.path.as_bytes(), &[byte]].concat();
+    [at.path.as_bytes().to_vec().into(), end(b'/').into(), end(b'0').into()]
+}
+
 /// A path and what lies below it: `0` follows `/`, so those are the names between `name/` and `name0`.
 const BELOW: &str = "p.folder = ?1 AND (p.bytes = ?2 OR (p.bytes > ?3 AND p.bytes < ?4))";
 /// The numbers of those paths; in two parts, because SQLite would look at a whole folder for the one with `OR`.
@@ -196,9 +202,7 @@ fn source(conn: &Connection, at: &WsPath) -> Sql<(Source, Vec<Value>)> {
     if at.path == RelPath::root() {
         return Ok((Source::Dense(FOLDER), vec![at.folder.0.into()]));
     }
-    let end = |byte: u8| [at.path.as_bytes(), &[byte]].concat();
-    let values: Vec<Value> =
-        vec![at.folder.0.into(), at.path.as_bytes().to_vec().into(), end(b'/').into(), end(b'0').into()];
+    let values: Vec<Value> = std::iter::once(at.folder.0.into()).chain(below(at)).collect();
     let numbers: Vec<i64> = conn
         .prepare_cached(&format!("{NUMBERS} LIMIT 2"))?
         .query_map(params_from_iter(values.iter()), |row| row.get(0))?

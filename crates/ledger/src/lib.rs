@@ -5,7 +5,7 @@
 //!
 //! | name | what |
 //! |---|---|
-//! | `ledger.db`, `-wal`, `-shm` | SQLite in WAL mode: intents, history, images up to 16 KiB, answers by key, journal |
+//! | `ledger.db`, `-wal`, `-shm` | SQLite in WAL mode: intents, history, images up to 16 KiB, deltas, answers by key, journal |
 //! | `blobs/<2 hex>/<64 hex>` | larger images, named by their digest; `blobs/new-*` are unfinished ones |
 //! | `making` | there until a new database is on the disk; found at a start, the database is made anew |
 //! | `ballast` | 4 MiB that are given up when the disk is full, so that an intent can still be ended |
@@ -24,16 +24,20 @@
 //! [`commit::sync_blobs`]: what a crash can cost is a seal, and then recovery finds the same outcome again (R5).
 
 mod blobs;
+mod delta;
 mod error;
 mod history;
 mod intent;
 mod journal;
 mod keeper;
 mod mask;
+mod pack;
 mod retention;
 mod rows;
 mod schema;
 mod space;
+mod stock;
+mod trash;
 mod writer;
 
 pub mod commit;
@@ -55,8 +59,9 @@ pub use history::{Query, Since};
 pub use intent::{IDEMPOTENCY_MS, INLINE_MAX, Idempotency, Intent, IntentPath, ParentId, Recalled};
 pub use journal::{JournalEntry, JournalReport, verify_export};
 pub use mask::mask;
-pub use retention::{PinGuard, Report, Restorable, prune};
+pub use retention::{Keep, PinGuard, Report, Restorable, prune};
 pub use space::Medium;
+pub use trash::{Displaced, TrashItem, TrashQuery};
 
 use blobs::Blobs;
 use keeper::{Keyed, Shared};
@@ -97,7 +102,16 @@ pub(crate) struct Inner {
     counters: Mutex<HashMap<Arc<str>, (u64, u64)>>,
     readers: Mutex<Vec<Connection>>,
     threads: Mutex<Threads>,
+    /// Held by whoever tidies the store: packing and retention take turns.
+    upkeep: Mutex<Upkeep>,
     _lock: space::Lock,
+}
+
+/// What tidying the store remembers.
+#[derive(Debug, Default)]
+pub(crate) struct Upkeep {
+    /// How far packing came, once it has begun.
+    pub(crate) packed: Option<pack::Cursor>,
 }
 
 #[derive(Debug, Default)]
@@ -134,6 +148,7 @@ impl Ledger {
                 counters: Mutex::default(),
                 readers: Mutex::default(),
                 threads: Mutex::default(),
+                upkeep: Mutex::default(),
                 _lock: lock,
             }),
         };
@@ -199,10 +214,21 @@ impl Ledger {
 
     /// An image, its digest verified (`Corrupt` where it is not what it should be); `None` where it is not stored.
     pub fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, LedgerError> {
-        match self.inline(digest)? {
-            None => self.inner.blobs.read(digest),
-            Some(image) if Digest::of(&image) == digest => Ok(Some(image)),
-            Some(_) => Err(LedgerError::Corrupt(digest)),
+        let row = match self.inline(digest)? {
+            Some(row) => row,
+            None => match self.inner.blobs.read(digest)? {
+                Some(image) => return Ok(Some(image)),
+                // It may have been packed between the two looks.
+                None => match self.inline(digest)? {
+                    Some(row) => row,
+                    None => return Ok(None),
+                },
+            },
+        };
+        match row {
+            pack::Row::Delta { delta, base } => self.unpack(digest, delta, base).map(Some),
+            pack::Row::Whole(image) if Digest::of(&image) == digest => Ok(Some(image)),
+            pack::Row::Whole(_) => Err(LedgerError::Corrupt(digest)),
         }
     }
 
@@ -302,8 +328,8 @@ impl Ledger {
         Ok(result)
     }
 
-    /// The bytes of a small image.
-    pub(crate) fn inline(&self, digest: Digest) -> Result<Option<Vec<u8>>, LedgerError> {
+    /// An image that is no file.
+    pub(crate) fn inline(&self, digest: Digest) -> Result<Option<pack::Row>, LedgerError> {
         self.read(|conn| rows::inline_image(conn, digest))
     }
 
@@ -322,6 +348,20 @@ impl Ledger {
 }
 
 impl Inner {
+    /// Waits until nobody else tidies the store.
+    pub(crate) fn upkeep(&self) -> MutexGuard<'_, Upkeep> {
+        held(&self.upkeep)
+    }
+
+    /// The same where nobody does.
+    pub(crate) fn try_upkeep(&self) -> Option<MutexGuard<'_, Upkeep>> {
+        match self.upkeep.try_lock() {
+            Ok(upkeep) => Some(upkeep),
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(std::sync::TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// Writes what is queued and ends the threads.
     fn stop(&self) {
         let mut threads = held(&self.threads);

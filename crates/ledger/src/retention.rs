@@ -1,15 +1,16 @@
-//! What is kept and for how long (R23): a change is kept whole or dropped whole, oldest first, and what is pinned is
-//! neither dropped nor counted.
+//! What is kept and for how long (R23): a change is kept whole or dropped whole, and what is pinned is neither dropped
+//! nor counted. Which changes go is decided in `stock`; here they go.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cotenant_model::{Change, ChangeId, Digest, Millis, Outcome};
+use cotenant_model::{Change, ChangeId, Digest, Millis};
 use rusqlite::{Connection, params};
 
 use crate::blobs::Stored;
+use crate::stock::{Limit, Limits, Stock};
 use crate::writer::Job;
-use crate::{IDEMPOTENCY_MS, Ledger, LedgerError, rows, schema};
+use crate::{IDEMPOTENCY_MS, Ledger, LedgerError, pack, rows, schema};
 
 type Sql<T> = rusqlite::Result<T>;
 
@@ -100,31 +101,60 @@ impl Ledger {
     }
 }
 
-/// Drops changes older than `days`, then the oldest until what counts is at most `megabytes` (10^6 bytes). First they
-/// are marked, synced, then their images are removed; also those that nothing names, a day after they came.
-pub fn prune(ledger: &Ledger, now: Millis, days: u64, megabytes: u64) -> Result<Report, LedgerError> {
+/// What is kept: for so many days, and then within so many megabytes (10^6 bytes), oldest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// Days of history.
+    pub days: u64,
+    /// Megabytes of history, the trash included.
+    pub megabytes: u64,
+    /// Days of the trash.
+    pub trash_days: u64,
+    /// Megabytes of the trash of each folder.
+    pub trash_megabytes: u64,
+}
+
+impl Default for Keep {
+    fn default() -> Keep {
+        Keep { days: 90, megabytes: 2048, trash_days: 30, trash_megabytes: 100 }
+    }
+}
+
+impl Keep {
+    /// What changes must not be older than, and what they may hold.
+    fn limits(self, now: Millis) -> Limits {
+        let limit = |days: u64, megabytes: u64| Limit {
+            oldest: Millis(now.0.saturating_sub(days.saturating_mul(DAY_MS))),
+            bytes: megabytes.saturating_mul(MEGABYTE),
+        };
+        Limits {
+            history: limit(self.days, self.megabytes),
+            trash: limit(self.trash_days, self.trash_megabytes),
+        }
+    }
+}
+
+/// Drops the changes that `keep` does not cover (`stock` says which). First they are marked, synced, then their images
+/// are removed; also those that nothing names, a day after they came.
+pub fn prune(ledger: &Ledger, now: Millis, keep: Keep) -> Result<Report, LedgerError> {
     ledger.settle();
+    let _alone = ledger.inner.upkeep();
     // A connection of its own, so that the memory this takes is given back.
     let conn = schema::connect(&ledger.inner.shared.dir, CACHE)?;
-    let oldest = Millis(now.0.saturating_sub(days.saturating_mul(DAY_MS)));
     let files = ledger.inner.blobs.list()?;
-    let limit = megabytes.saturating_mul(MEGABYTE);
-    // One view for both looks, or a change that lands between them would not be known as its path's newest.
+    // One view for all looks, or a change that lands between them would not be known as its path's newest.
     let view = conn.unchecked_transaction()?;
-    let stock = Stock::load(&conn, &files)?;
-    let mut report = Report { kept: stock.counted, ..Report::default() };
-    let mut expired = Vec::new();
-    if stock.counted > limit || stock.oldest < oldest {
-        (expired, report.kept) = stock.expire(&conn, oldest, limit)?;
-    }
+    let dropped = Stock::load(&conn, &files)?.dropped(&conn, keep.limits(now))?;
     view.finish()?;
-    report.expired = expired.len() as u64;
+    let mut report =
+        Report { expired: dropped.changes.len() as u64, kept: dropped.kept, ..Report::default() };
     let answers_before = Millis(now.0.saturating_sub(IDEMPOTENCY_MS));
-    ledger.run(Job::Expire { changes: expired, now, answers_before })?;
+    ledger.run(Job::Expire { changes: dropped.changes, now, answers_before })?;
 
     conn.execute_batch(NAMED)?;
-    remove_files(ledger, &conn, &files, now, &mut report)?;
+    // What stands on others goes before them.
     remove_small(ledger, &conn, now, &mut report)?;
+    remove_files(ledger, &conn, &files, now, &mut report)?;
     Ok(report)
 }
 
@@ -147,18 +177,28 @@ fn remove_files(
         let named: Option<bool> =
             needed.query_map([file.digest.as_bytes().as_slice()], |row| row.get(0))?.next().transpose()?;
         // What no change ever named may belong to a plan that is being made.
-        if named == Some(true) || (named.is_none() && now.since(file.since) < DAY_MS) {
+        let kept = named == Some(true) || (named.is_none() && now.since(file.since) < DAY_MS);
+        // A crash may leave the file of an image that was packed.
+        if kept && !pack::is_packed(conn, file.digest)? {
             continue;
         }
         // The table stays locked, so that a pin comes either before the look or after the removal.
         let pins = ledger.inner.pins.table();
-        if !pins.contains_key(&file.digest) {
+        if kept || !is_pinned(conn, &pins, file.digest)? {
             ledger.inner.blobs.remove(file.digest)?;
             report.images += 1;
             report.bytes += file.bytes;
         }
     }
     Ok(())
+}
+
+/// Whether an image, or one that stands on it, is pinned.
+fn is_pinned(conn: &Connection, pins: &HashMap<Digest, usize>, image: Digest) -> Sql<bool> {
+    if pins.is_empty() || pins.contains_key(&image) {
+        return Ok(!pins.is_empty());
+    }
+    Ok(pack::above(conn, image)?.iter().any(|above| pins.contains_key(above)))
 }
 
 /// Removes the images in the database that nothing needs, or notes since when nothing names them.
@@ -180,7 +220,7 @@ fn remove_small(
         let digest = rows::digest(row, 0)?;
         let since: Option<i64> = row.get(2)?;
         let waits = since.is_none_or(|since| now.since(Millis(since.cast_unsigned())) < DAY_MS);
-        if pins.contains_key(&digest) {
+        if is_pinned(conn, &pins, digest)? {
             continue;
         }
         if row.get(3)? || !waits {
@@ -195,7 +235,8 @@ fn remove_small(
     ledger.run(Job::Forget { images, idle, now })
 }
 
-/// Per image that a change names: whether a change that is kept names it; and the images of unsealed intents.
+/// Per image that a change names, or that one stands on that is needed: whether it is needed itself; and the images of
+/// unsealed intents.
 const NAMED: &str = "
     CREATE TEMP TABLE named (image INTEGER PRIMARY KEY, needed INTEGER NOT NULL);
     INSERT INTO temp.named SELECT image, max(kept) FROM (
@@ -207,103 +248,13 @@ const NAMED: &str = "
         UNION SELECT post FROM intent_path WHERE post IS NOT NULL AND intent IN (SELECT id FROM intent)
         UNION SELECT pre FROM intent_file WHERE pre IS NOT NULL
         UNION SELECT post FROM intent_file WHERE post IS NOT NULL;
+    WITH RECURSIVE under(image) AS (
+        SELECT i.base FROM image i WHERE i.base IS NOT NULL AND (
+            i.id IN (SELECT image FROM temp.named WHERE needed) OR i.digest IN (SELECT digest FROM temp.intended))
+        UNION SELECT i.base FROM under u JOIN image i ON i.id = u.image WHERE i.base IS NOT NULL)
+    INSERT INTO temp.named SELECT image, 1 FROM under WHERE true
+        ON CONFLICT (image) DO UPDATE SET needed = 1;
 ";
-
-/// What the changes that may be dropped hold. Images by their number in the database.
-struct Stock {
-    /// Changes that may not be dropped: the newest of each path, and those behind an idempotency key.
-    pinned: HashSet<i64>,
-    /// Images that count, with their bytes and how often droppable changes name them.
-    images: HashMap<i64, (u64, usize)>,
-    /// Bytes of all of those.
-    counted: u64,
-    /// When the oldest droppable change was made.
-    oldest: Millis,
-}
-
-/// The changes that are kept so far, oldest first, one row per path.
-const KEPT: &str = "SELECT c.id, c.time, f.pre, f.post FROM change c LEFT JOIN file f ON f.change = c.id \
-                    WHERE c.expired IS NULL ORDER BY c.id";
-
-impl Stock {
-    fn load(conn: &Connection, files: &[Stored]) -> Sql<Stock> {
-        let pinned: HashSet<i64> = conn
-            .prepare(
-                "SELECT max(f.change) FROM file f CROSS JOIN change c ON c.id = f.change WHERE c.outcome IN (?1, ?2) \
-                 GROUP BY f.path UNION SELECT change FROM answer WHERE change IS NOT NULL",
-            )?
-            .query_map([rows::outcome(Outcome::Sealed), rows::outcome(Outcome::Overtaken)], |row| row.get(0))?
-            .collect::<Sql<_>>()?;
-        let mut images: HashMap<i64, (u64, usize)> = HashMap::new();
-        let mut held = HashSet::new();
-        let mut oldest = Millis(u64::MAX);
-        let mut kept = conn.prepare(KEPT)?;
-        let mut found = kept.query([])?;
-        while let Some(row) = found.next()? {
-            let named = row.get::<_, Option<i64>>(2)?.into_iter().chain(row.get::<_, Option<i64>>(3)?);
-            if pinned.contains(&row.get(0)?) {
-                held.extend(named);
-                continue;
-            }
-            oldest = oldest.min(Millis(row.get::<_, i64>(1)?.cast_unsigned()));
-            named.for_each(|image| images.entry(image).or_default().1 += 1);
-        }
-        images.retain(|image, _| !held.contains(image));
-        let mut stock = Stock { pinned, images, counted: 0, oldest };
-        stock.weigh(conn, files)?;
-        Ok(stock)
-    }
-
-    fn weigh(&mut self, conn: &Connection, files: &[Stored]) -> Sql<()> {
-        let mut small = conn.prepare("SELECT id, length(bytes) FROM image WHERE bytes IS NOT NULL")?;
-        let mut found = small.query([])?;
-        while let Some(row) = found.next()? {
-            self.weigh_one(row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned());
-        }
-        let mut number = conn.prepare("SELECT id FROM image WHERE digest = ?1")?;
-        for file in files {
-            for id in number.query_map([file.digest.as_bytes().as_slice()], |row| row.get(0))? {
-                self.weigh_one(id?, file.bytes);
-            }
-        }
-        Ok(())
-    }
-
-    fn weigh_one(&mut self, image: i64, bytes: u64) {
-        if let Some((weight, _)) = self.images.get_mut(&image) {
-            self.counted += bytes;
-            *weight += bytes;
-        }
-    }
-
-    /// The changes to be dropped, oldest first: all from before `oldest`, then until at most `limit` bytes count; and
-    /// the bytes that count then.
-    fn expire(mut self, conn: &Connection, oldest: Millis, limit: u64) -> Sql<(Vec<ChangeId>, u64)> {
-        let mut expired: Vec<ChangeId> = Vec::new();
-        let mut kept = conn.prepare(KEPT)?;
-        let mut found = kept.query([])?;
-        while let Some(row) = found.next()? {
-            let id: i64 = row.get(0)?;
-            let change = ChangeId(id.cast_unsigned());
-            if expired.last() != Some(&change) {
-                let time = Millis(row.get::<_, i64>(1)?.cast_unsigned());
-                if self.pinned.contains(&id) || (time >= oldest && self.counted <= limit) {
-                    continue;
-                }
-                expired.push(change);
-            }
-            for image in row.get::<_, Option<i64>>(2)?.into_iter().chain(row.get::<_, Option<i64>>(3)?) {
-                if let Some((weight, uses)) = self.images.get_mut(&image) {
-                    *uses = uses.saturating_sub(1);
-                    if *uses == 0 {
-                        self.counted -= std::mem::take(weight);
-                    }
-                }
-            }
-        }
-        Ok((expired, self.counted))
-    }
-}
 
 /// Marks changes as dropped, and forgets idempotency keys of before `answers_before`.
 pub(crate) fn expire(
@@ -322,7 +273,8 @@ pub(crate) fn expire(
 
 /// Removes the bytes of small images, and marks those that nothing names as idle from `now` on.
 pub(crate) fn forget(conn: &Connection, images: &[Digest], idle: &[Digest], now: Millis) -> Sql<()> {
-    let mut forget = conn.prepare_cached("UPDATE image SET bytes = NULL, idle = NULL WHERE digest = ?1")?;
+    let mut forget =
+        conn.prepare_cached("UPDATE image SET bytes = NULL, base = NULL, idle = NULL WHERE digest = ?1")?;
     for digest in images {
         forget.execute([digest.as_bytes().as_slice()])?;
     }

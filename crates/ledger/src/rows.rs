@@ -10,12 +10,13 @@ use cotenant_model::{
 use rusqlite::types::{FromSqlError, Type};
 use rusqlite::{Connection, Row, params};
 
-use crate::{Idempotency, Intent, IntentPath, ParentId};
+use crate::pack::Row as ImageRow;
+use crate::{Idempotency, Intent, IntentPath, ParentId, trash};
 
 type Sql<T> = rusqlite::Result<T>;
 
 /// Numbers in the database. They are part of the format: never renumber.
-const KINDS: [ChangeKind; 2] = [ChangeKind::Planned, ChangeKind::Observed];
+pub(crate) const KINDS: [ChangeKind; 2] = [ChangeKind::Planned, ChangeKind::Observed];
 const OUTCOMES: [Outcome; 4] = [Outcome::Open, Outcome::Sealed, Outcome::Aborted, Outcome::Overtaken];
 const OPS: [ChangeOp; 6] = [
     ChangeOp::Create,
@@ -30,10 +31,15 @@ fn number<T: PartialEq>(table: &[T], value: &T) -> i64 {
     table.iter().position(|entry| entry == value).map_or(-1, |index| index as i64)
 }
 
-fn value<T: Copy>(table: &[T], row: &Row<'_>, column: usize) -> Sql<T> {
+pub(crate) fn value<T: Copy>(table: &[T], row: &Row<'_>, column: usize) -> Sql<T> {
     let number: i64 = row.get(column)?;
     let known = usize::try_from(number).ok().and_then(|index| table.get(index));
     known.copied().ok_or(rusqlite::Error::IntegralValueOutOfRange(column, number))
+}
+
+/// The number of what happened at a path.
+pub(crate) fn op(op: ChangeOp) -> i64 {
+    number(&OPS, &op)
 }
 
 /// The number of an outcome.
@@ -46,7 +52,7 @@ fn signed(number: u64) -> i64 {
     number.cast_signed()
 }
 
-fn unsigned(row: &Row<'_>, column: usize) -> Sql<u64> {
+pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> Sql<u64> {
     Ok(row.get::<_, i64>(column)?.cast_unsigned())
 }
 
@@ -72,7 +78,7 @@ fn maybe_digest(row: &Row<'_>, column: usize) -> Sql<Option<Digest>> {
 }
 
 /// A path from its folder in `column` and its bytes in the next one.
-fn path(row: &Row<'_>, column: usize) -> Sql<WsPath> {
+pub(crate) fn path(row: &Row<'_>, column: usize) -> Sql<WsPath> {
     let bytes = row.get_ref(column + 1)?.as_blob()?;
     let path = if bytes.is_empty() { Ok(RelPath::root()) } else { RelPath::from_bytes(bytes) };
     let path = path.map_err(|error| {
@@ -227,6 +233,7 @@ pub(crate) fn seal(conn: &Connection, id: ChangeId, ended: Outcome, answer: Opti
          FROM intent_file f JOIN path p ON p.folder = f.folder AND p.bytes = f.path \
          LEFT JOIN image a ON a.digest = f.pre LEFT JOIN image b ON b.digest = f.post \
          LEFT JOIN path o ON o.folder = f.from_folder AND o.bytes = f.from_path WHERE f.intent = ?1")?;
+    trash::record(conn, id)?;
     conn.prepare_cached(
         "INSERT OR REPLACE INTO answer SELECT key_agent, key_tool, key, key_args, ?2, id, time FROM intent \
          WHERE id = ?1 AND key IS NOT NULL",
@@ -345,13 +352,20 @@ pub(crate) fn insert_image(conn: &Connection, digest: Digest, image: &[u8]) -> S
     Ok(())
 }
 
-/// The bytes of a small image, in history or in an unsealed intent.
-pub(crate) fn inline_image(conn: &Connection, digest: Digest) -> Sql<Option<Vec<u8>>> {
+/// An image that has no file of its own, in history or in an unsealed intent.
+pub(crate) fn inline_image(conn: &Connection, digest: Digest) -> Sql<Option<ImageRow>> {
     conn.prepare_cached(
-        "SELECT bytes FROM image WHERE digest = ?1 AND bytes IS NOT NULL \
-         UNION ALL SELECT inline_pre FROM intent_path WHERE pre = ?1 AND inline_pre IS NOT NULL LIMIT 1",
+        "SELECT i.bytes, b.digest FROM image i LEFT JOIN image b ON b.id = i.base \
+         WHERE i.digest = ?1 AND i.bytes IS NOT NULL \
+         UNION ALL SELECT inline_pre, NULL FROM intent_path WHERE pre = ?1 AND inline_pre IS NOT NULL LIMIT 1",
     )?
-    .query_map([digest.as_bytes().as_slice()], |row| row.get(0))?
+    .query_map([digest.as_bytes().as_slice()], |row| {
+        let bytes = row.get(0)?;
+        Ok(match maybe_digest(row, 1)? {
+            Some(base) => ImageRow::Delta { delta: bytes, base },
+            None => ImageRow::Whole(bytes),
+        })
+    })?
     .next()
     .transpose()
 }
@@ -369,6 +383,11 @@ pub(crate) fn set_counter(conn: &Connection, kind: &str, value: u64) -> Sql<()> 
     conn.prepare_cached("INSERT OR REPLACE INTO counter VALUES (?1, ?2)")?
         .execute(params![kind, signed(value)])?;
     Ok(())
+}
+
+/// A counter; 0 where it was never set.
+pub(crate) fn counter(conn: &Connection, kind: &str) -> Sql<i64> {
+    conn.query_row("SELECT ifnull((SELECT value FROM counter WHERE kind = ?1), 0)", [kind], |row| row.get(0))
 }
 
 /// All counters.

@@ -64,6 +64,20 @@ const MIGRATIONS: &[&str] = &["
     ALTER TABLE file ADD COLUMN post_mode INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE file ADD COLUMN origin INTEGER;
     CREATE INDEX file_origin ON file (origin, change) WHERE origin IS NOT NULL;
+", "
+    -- `base`: `bytes` is then a delta on that image.
+    ALTER TABLE image ADD COLUMN base INTEGER;
+    CREATE INDEX image_base ON image (base) WHERE base IS NOT NULL;
+
+    -- What can be restored: the image that stood at a path before a change. `how` as in `trash`.
+    CREATE TABLE trash (
+        id INTEGER PRIMARY KEY, change INTEGER NOT NULL, seq INTEGER NOT NULL, path INTEGER NOT NULL,
+        how INTEGER NOT NULL, UNIQUE (change, seq));
+    CREATE INDEX trash_path ON trash (path, id);
+    INSERT INTO trash (change, seq, path, how)
+        SELECT f.change, f.seq, f.path, iif(f.op = 2, 0, 1) FROM file f JOIN change c ON c.id = f.change
+        WHERE f.pre IS NOT NULL AND c.outcome IN (1, 3) AND (f.op = 2 OR f.op = 1 AND c.tool = 'write_file')
+        ORDER BY f.change, f.seq;
 "];
 
 /// A database that is not on the disk yet is marked by this file. What it holds was never promised to anyone, so one

@@ -69,6 +69,12 @@ pub(crate) enum Job {
         now: Millis,
         answers_before: Millis,
     },
+    /// Keeps an image as a delta from now on.
+    Pack {
+        image: Digest,
+        base: Digest,
+        delta: Vec<u8>,
+    },
     Forget {
         images: Vec<Digest>,
         idle: Vec<Digest>,
@@ -105,7 +111,11 @@ impl Queued {
 impl Job {
     /// Whether it must be on the disk before its answer.
     fn synced(&self) -> bool {
-        matches!(self, Job::Intend { light: false, .. } | Job::Observe(_) | Job::Expire { .. } | Job::Barrier)
+        match self {
+            Job::Intend { light, .. } => !light,
+            Job::Observe(_) | Job::Expire { .. } | Job::Pack { .. } | Job::Barrier => true,
+            _ => false,
+        }
     }
 
     /// Whether [`Ledger::recall`](crate::Ledger::recall) must see it.
@@ -120,7 +130,10 @@ impl Job {
 
     /// Whether a full disk is a reason to refuse it: it begins something.
     fn refusable(&self) -> bool {
-        matches!(self, Job::Intend { .. } | Job::Observe(_) | Job::Image { .. } | Job::Barrier)
+        matches!(
+            self,
+            Job::Intend { .. } | Job::Observe(_) | Job::Image { .. } | Job::Pack { .. } | Job::Barrier
+        )
     }
 
     /// Whether it is kept for later where even the reserve did not help: it ends something.
@@ -145,6 +158,7 @@ impl Job {
             Job::Expire { changes, now, answers_before } => {
                 crate::retention::expire(conn, changes, *now, *answers_before)
             }
+            Job::Pack { image, base, delta } => crate::pack::record(conn, *image, *base, delta),
             Job::Forget { images, idle, now } => crate::retention::forget(conn, images, idle, *now),
             Job::Barrier => rows::set_counter(conn, "barrier", 0),
             Job::Journal | Job::Settle | Job::Flush => Ok(()),

@@ -53,6 +53,10 @@ id!(
     SessionId, "se"
 );
 id!(
+    /// Something in the trash, `t5`.
+    TrashId, "t"
+);
+id!(
     /// A question to the human, `a21`.
     ApprovalId, "a"
 );

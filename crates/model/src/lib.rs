@@ -15,7 +15,9 @@ mod time;
 pub use change::{Change, ChangeFile, ChangeKind, ChangeOp, Outcome};
 pub use class::{ClassHit, ClassRules, PROTECTED, PathClass, SENSITIVE};
 pub use digest::Digest;
-pub use ids::{Agent, ApprovalId, BadId, ChangeId, HandleId, PlanId, RetryToken, SessionId, SuggestionId};
+pub use ids::{
+    Agent, ApprovalId, BadId, ChangeId, HandleId, PlanId, RetryToken, SessionId, SuggestionId, TrashId,
+};
 pub use path::{FolderId, Folders, NAME_MAX, PATH_MAX, PathError, RelPath, WirePath, WsPath};
 pub use plan::{Author, Body, Content, Entry, EntryKind, FileOp, Moved, Op, Plan, PreImage};
 pub use refusal::{Code, Fact, FactValue, Refusal, needs_escape};

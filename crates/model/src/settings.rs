@@ -242,8 +242,12 @@ pub struct Settings {
     pub http_listen: Option<String>,
     /// `[retention]`: days that history is kept.
     pub retention_days: u64,
-    /// `[retention]`: megabytes that history may take.
+    /// `[retention]`: megabytes that history may take, the trash included.
     pub retention_megabytes: u64,
+    /// `[retention]`: days that the trash is kept.
+    pub trash_days: u64,
+    /// `[retention]`: megabytes that the trash of each folder may take.
+    pub trash_megabytes: u64,
 }
 
 impl Default for Settings {
@@ -268,6 +272,8 @@ impl Default for Settings {
             http_listen: None,
             retention_days: 90,
             retention_megabytes: 2048,
+            trash_days: 30,
+            trash_megabytes: 100,
         }
     }
 }

@@ -240,6 +240,8 @@ pub(super) struct Labels {
 pub(super) struct Retention {
     pub(super) days: Option<u64>,
     pub(super) megabytes: Option<u64>,
+    pub(super) trash_days: Option<u64>,
+    pub(super) trash_megabytes: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]

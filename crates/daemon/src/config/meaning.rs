@@ -48,6 +48,8 @@ pub(super) fn settings(sections: file::Sections, root: &Path) -> Checked<Setting
         http_origins: sections.http.allowed_origins.into_iter().map(origin).collect::<Checked<_>>()?,
         retention_days: sections.retention.days.unwrap_or(defaults.retention_days),
         retention_megabytes: sections.retention.megabytes.unwrap_or(defaults.retention_megabytes),
+        trash_days: sections.retention.trash_days.unwrap_or(defaults.trash_days),
+        trash_megabytes: sections.retention.trash_megabytes.unwrap_or(defaults.trash_megabytes),
         folders,
         protected_add: workspace.protected.add,
         protected_except: workspace.protected.except,

@@ -6,6 +6,8 @@ mod sessions;
 mod stats;
 
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 
 use cotenant_engine::{Clock, Options, Workspace};
 use cotenant_model::{Code, FolderId, Millis, Refusal, SessionId};
@@ -29,6 +31,9 @@ impl Clock for Clocks {
     }
 }
 
+/// What is kept is looked through at least so often.
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
 /// Answers the command line.
 pub struct Desk {
     pub(crate) toolbox: Arc<Toolbox>,
@@ -45,21 +50,31 @@ pub fn open(opening: Opening) -> Result<Opened, Refusal> {
         clock: Arc::new(Clocks),
     };
     let toolbox = Arc::new(Toolbox::new(Arc::new(Workspace::open(options)?)));
-    prune(Arc::clone(toolbox.workspace()));
+    keep_house(toolbox.workspace());
     let desk = Desk::new(Arc::clone(&toolbox));
     Ok((toolbox, Arc::new(desk)))
 }
 
-/// Lets go of what is older or more than the settings keep (R23), beside the first calls, not before them.
-fn prune(workspace: Arc<Workspace>) {
-    let pruned = std::thread::Builder::new().name("retention".to_owned()).spawn(move || {
-        let settings = workspace.settings();
-        let (days, megabytes) = (settings.retention_days, settings.retention_megabytes);
-        if let Err(error) = cotenant_ledger::prune(workspace.ledger(), clock::now(), days, megabytes) {
-            crate::log(&format!("retention: {error}"));
+/// Looks through what is kept (R23): at the start, at each session's first destructive change, and daily; beside the
+/// calls, and as long as the workspace is open.
+fn keep_house(workspace: &Arc<Workspace>) {
+    let destructions = workspace.destructions();
+    let workspace = Arc::downgrade(workspace);
+    let kept = std::thread::Builder::new().name("retention".to_owned()).spawn(move || {
+        while let Some(workspace) = workspace.upgrade() {
+            if let Err(refusal) = workspace.keep_house() {
+                crate::log(&format!("retention: {refusal}"));
+            }
+            // Not kept open from here.
+            drop(workspace);
+            if destructions.recv_timeout(DAY) == Err(RecvTimeoutError::Disconnected) {
+                break;
+            }
+            // Several sessions at once are one reason.
+            destructions.try_iter().for_each(drop);
         }
     });
-    if let Err(error) = pruned {
+    if let Err(error) = kept {
         crate::log(&format!("retention: {error}"));
     }
 }

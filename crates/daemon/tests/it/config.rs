@@ -81,6 +81,8 @@ fn every_section_is_read() {
         [retention]
         days = 3
         megabytes = 4
+        trash_days = 5
+        trash_megabytes = 6
         [daemon]
         idle_s = 30
         [http]
@@ -128,6 +130,8 @@ fn every_section_is_read() {
         http_listen: Some("127.0.0.1:7777".to_owned()),
         retention_days: 3,
         retention_megabytes: 4,
+        trash_days: 5,
+        trash_megabytes: 6,
         ..Settings::default()
     };
     wanted.edits.tolerant = vec!["trailing-space".to_owned(), "indent".to_owned()];

@@ -1,9 +1,12 @@
-//! One thread that finishes changes after they were answered, and watches displaced files for late writers.
+//! One thread that finishes changes after they were answered, watches displaced files for late writers, and, when it
+//! has nothing else to do, packs what the ledger keeps.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use cotenant_ledger::commit as record;
 
 use super::desk::Desk;
 use super::finish::{Finish, Finished, Watched};
@@ -13,6 +16,10 @@ const WATCHED_MAX: usize = 1024;
 
 /// How long a job waits whose displaced file is being written.
 const PATIENCE: Duration = Duration::from_millis(10);
+
+/// So long after a change images are packed, one at a time, with a pause in between.
+const LATER: Duration = Duration::from_secs(1);
+const PACE: Duration = Duration::from_millis(20);
 
 /// The thread and its queue.
 pub(super) struct Background {
@@ -32,6 +39,8 @@ struct State {
     queue: VecDeque<Finish>,
     /// Jobs that wait for a foreign writer, and until when.
     waiting: VecDeque<(Instant, Finish)>,
+    /// When to pack the next image, if there may be one.
+    pack: Option<Instant>,
     working: bool,
     /// Someone waits for a look at everything that is watched.
     look_now: bool,
@@ -65,7 +74,9 @@ impl State {
 impl Background {
     /// Starts the thread.
     pub(super) fn start(desk: Arc<Desk>) -> std::io::Result<Background> {
-        let shared = Arc::new(Shared { desk, state: Mutex::default(), changed: Condvar::new() });
+        // An earlier process may have left something to pack.
+        let state = State { pack: Some(Instant::now() + LATER), ..State::default() };
+        let shared = Arc::new(Shared { desk, state: Mutex::new(state), changed: Condvar::new() });
         let worker = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("finish".to_owned()).spawn(move || worker.run())?;
         Ok(Background { shared, thread: Some(thread) })
@@ -120,6 +131,7 @@ impl Drop for Background {
 enum Next {
     Finish(Box<Finish>),
     Look,
+    Pack,
     Stop,
 }
 
@@ -147,7 +159,14 @@ impl Shared {
                     while watched.len() > WATCHED_MAX {
                         self.last_look(&mut watched);
                     }
+                    self.lock().pack.get_or_insert_with(|| Instant::now() + LATER);
                     self.done(failure, false);
+                }
+                Next::Pack => {
+                    // Where it fails, all is as it was, and the next change is the next try.
+                    let more = record::pack(&self.desk.ledger) == Ok(true);
+                    self.lock().pack = more.then(|| Instant::now() + PACE);
+                    self.done(None, false);
                 }
                 Next::Look => {
                     let looks = watched.iter_mut().map(|file| self.desk.look_again(file));
@@ -190,8 +209,13 @@ impl Shared {
             if state.closing && !jobs_left {
                 return Next::Stop;
             }
+            let pack = state.pack.filter(|_| state.failure.is_none() && !state.has_jobs());
+            if pack.is_some_and(|pack| pack <= now) {
+                state.working = true;
+                return Next::Pack;
+            }
             let later = state.waiting.front().map(|(until, _)| *until);
-            state = match due.into_iter().chain(later).min() {
+            state = match due.into_iter().chain(later).chain(pack).min() {
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(until) => {
                     let waited = self.changed.wait_timeout(state, until.saturating_duration_since(now));

@@ -14,9 +14,11 @@ mod fault;
 mod history;
 mod journal;
 mod machine;
+mod pack;
 mod recall;
 mod retention;
 mod round;
+mod trash;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
 //! Idempotency keys: what was answered is answered again, for a day.
 
-use cotenant_ledger::{IDEMPOTENCY_MS, Idempotency, Intent, Recalled, commit, prune};
+use cotenant_ledger::{IDEMPOTENCY_MS, Idempotency, Intent, Keep, Recalled, commit, prune};
 use cotenant_model::{Change, Digest, Durability, Millis, Outcome};
 
 use crate::{Folder, change, edit, intent};
@@ -73,7 +73,7 @@ fn retention_forgets_keys_after_a_day() {
     let (old, young) = (key("codex", "edit_file", "old"), key("codex", "edit_file", "young"));
     commit::remember(&ledger, &old, b"1", NOW);
     commit::remember(&ledger, &young, b"2", NOW.plus(1000));
-    prune(&ledger, NOW.plus(IDEMPOTENCY_MS + 1), 90, 1000).unwrap();
+    prune(&ledger, NOW.plus(IDEMPOTENCY_MS + 1), Keep::default()).unwrap();
     // Asked as of then, so that only what is gone from the database is missing.
     assert_eq!(ledger.recall(&old, NOW), Ok(None));
     assert!(ledger.recall(&young, NOW).unwrap().is_some());

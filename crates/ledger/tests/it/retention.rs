@@ -1,6 +1,6 @@
 //! What retention drops, and what it must not touch.
 
-use cotenant_ledger::{IDEMPOTENCY_MS, Idempotency, Intent, Ledger, Report, Restorable, commit, prune};
+use cotenant_ledger::{IDEMPOTENCY_MS, Idempotency, Intent, Keep, Ledger, Report, Restorable, commit, prune};
 use cotenant_model::{Change, ChangeId, Digest, Millis, Outcome};
 use proptest::prelude::*;
 
@@ -35,6 +35,11 @@ fn land(ledger: &Ledger, path: &str, pre: u32, post: u32, days: u64) -> Change {
     ledger.change(id).unwrap().unwrap()
 }
 
+/// Limits of history alone.
+fn keep(days: u64, megabytes: u64) -> Keep {
+    Keep { days, megabytes, trash_days: days, trash_megabytes: megabytes }
+}
+
 fn kept(ledger: &Ledger, numbers: std::ops::Range<u32>) -> Vec<u32> {
     numbers.filter(|number| commit::has(ledger, digest(*number))).collect()
 }
@@ -46,7 +51,7 @@ fn old_changes_go_but_the_newest_of_each_path_stays() {
     let old = land(&ledger, "a", 0, 1, 100);
     let newest = land(&ledger, "a", 1, 2, 95);
     let other = land(&ledger, "b", 3, 4, 100);
-    let report = prune(&ledger, NOW, 90, 1000).unwrap();
+    let report = prune(&ledger, NOW, keep(90, 1000)).unwrap();
     assert_eq!(report, Report { expired: 1, images: 1, bytes: 100_000, kept: 0 });
     assert_eq!(ledger.restorable(&old), Ok(Restorable::Expired { since: NOW }));
     assert_eq!(ledger.restorable(&newest), Ok(Restorable::Yes));
@@ -56,7 +61,7 @@ fn old_changes_go_but_the_newest_of_each_path_stays() {
     drop(ledger);
     let ledger = folder.open();
     assert_eq!(ledger.restorable(&old), Ok(Restorable::Expired { since: NOW }));
-    assert_eq!(prune(&ledger, NOW.plus(DAY), 90, 1000).unwrap().expired, 0, "once is enough");
+    assert_eq!(prune(&ledger, NOW.plus(DAY), keep(90, 1000)).unwrap().expired, 0, "once is enough");
 }
 
 #[test]
@@ -65,7 +70,7 @@ fn over_the_limit_the_oldest_go_first_and_whole() {
     let ledger = folder.open();
     let changes: Vec<Change> = (0..20).map(|number| land(&ledger, "a", number, number + 1, 1)).collect();
     // Images 0 to 18 count (19 and 20 are of the newest change): 1.9 MB; changes 0 to 8 hold nine alone.
-    let report = prune(&ledger, NOW, 90, 1).unwrap();
+    let report = prune(&ledger, NOW, keep(90, 1)).unwrap();
     assert_eq!((report.kept, report.images), (1_000_000, 9));
     let gone = |change: &Change| ledger.restorable(change) != Ok(Restorable::Yes);
     let expired = changes.iter().filter(|change| gone(change)).count();
@@ -87,7 +92,7 @@ fn an_image_that_another_change_needs_stays() {
     land(&ledger, "a", 0, 1, 100);
     land(&ledger, "a", 1, 2, 100);
     land(&ledger, "b", 0, 3, 10);
-    let report = prune(&ledger, NOW, 90, 1000).unwrap();
+    let report = prune(&ledger, NOW, keep(90, 1000)).unwrap();
     assert_eq!((report.expired, report.images), (1, 0));
     assert_eq!(kept(&ledger, 0..4), [0, 1, 2, 3]);
 }
@@ -100,11 +105,11 @@ fn pins_hold_until_they_are_dropped() {
     land(&ledger, "a", 1, 2, 1);
     let first = ledger.pin(&[digest(0), digest(0)]);
     let second = ledger.pin(&[digest(0)]);
-    assert_eq!(prune(&ledger, NOW, 90, 1000).unwrap().images, 0);
+    assert_eq!(prune(&ledger, NOW, keep(90, 1000)).unwrap().images, 0);
     drop(first);
-    assert_eq!(prune(&ledger, NOW, 90, 1000).unwrap().images, 0);
+    assert_eq!(prune(&ledger, NOW, keep(90, 1000)).unwrap().images, 0);
     drop(second);
-    assert_eq!(prune(&ledger, NOW, 90, 1000).unwrap().images, 1);
+    assert_eq!(prune(&ledger, NOW, keep(90, 1000)).unwrap().images, 1);
     assert_eq!(kept(&ledger, 0..3), [1, 2]);
 }
 
@@ -116,7 +121,7 @@ fn an_unsealed_intent_keeps_its_images() {
     land(&ledger, "a", 1, 2, 1);
     let id = commit::next_change(&ledger);
     commit::intend(&ledger, intent(change(id, vec![edit("b", &image(0), &image(9))]))).wait().unwrap();
-    assert_eq!(prune(&ledger, NOW, 90, 0).unwrap().images, 0);
+    assert_eq!(prune(&ledger, NOW, keep(90, 0)).unwrap().images, 0);
     assert_eq!(kept(&ledger, 0..3), [0, 1, 2]);
 }
 
@@ -131,12 +136,12 @@ fn a_change_behind_a_key_stays_as_long_as_the_key() {
     commit::intend(&ledger, Intent { idempotency: Some(key.clone()), ..intent(made) }).wait().unwrap();
     commit::seal(&ledger, id, Outcome::Sealed, None);
     land(&ledger, "a", 1, 2, 0);
-    assert_eq!(prune(&ledger, NOW, 0, 0).unwrap().expired, 0);
+    assert_eq!(prune(&ledger, NOW, keep(0, 0)).unwrap().expired, 0);
     let later = NOW.plus(IDEMPOTENCY_MS);
     // The first look forgets the key, so that the next one may drop the change.
-    prune(&ledger, later, 0, 0).unwrap();
+    prune(&ledger, later, keep(0, 0)).unwrap();
     assert_eq!(ledger.recall(&key, later), Ok(None));
-    assert_eq!(prune(&ledger, later, 0, 0).unwrap().expired, 1);
+    assert_eq!(prune(&ledger, later, keep(0, 0)).unwrap().expired, 1);
     assert_eq!(kept(&ledger, 0..1), [0; 0]);
 }
 
@@ -149,16 +154,16 @@ fn what_no_change_names_goes_after_a_day() {
     // The file's own time is the present of this machine.
     let present = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let present = Millis(u64::try_from(present.as_millis()).unwrap());
-    assert_eq!(prune(&ledger, present, 90, 1000).unwrap(), Report::default());
+    assert_eq!(prune(&ledger, present, keep(90, 1000)).unwrap(), Report::default());
     assert!(commit::has(&ledger, large) && commit::has(&ledger, small));
-    let report = prune(&ledger, present.plus(DAY + 10_000), 90, 1000).unwrap();
+    let report = prune(&ledger, present.plus(DAY + 10_000), keep(90, 1000)).unwrap();
     assert_eq!((report.images, report.bytes), (2, 100_005));
     assert!(!commit::has(&ledger, large) && !commit::has(&ledger, small));
     // Stored again, both are there again, and young again.
     commit::store(&ledger, &image(0)).unwrap();
     commit::store(&ledger, b"small").unwrap();
     assert_eq!(ledger.blob(small), Ok(Some(b"small".to_vec())));
-    assert_eq!(prune(&ledger, present.plus(1), 90, 1000).unwrap().images, 0);
+    assert_eq!(prune(&ledger, present.plus(1), keep(90, 1000)).unwrap().images, 0);
 }
 
 #[test]
@@ -175,7 +180,7 @@ fn small_images_are_dropped_like_large_ones() {
     };
     let first = land(b"one", b"two");
     land(b"two", b"three");
-    let report = prune(&ledger, NOW, 90, 1000).unwrap();
+    let report = prune(&ledger, NOW, keep(90, 1000)).unwrap();
     assert_eq!((report.expired, report.images, report.bytes), (1, 1, 3));
     assert_eq!(ledger.blob(Digest::of(b"one")), Ok(None));
     assert_eq!(ledger.blob(Digest::of(b"two")), Ok(Some(b"two".to_vec())));
@@ -201,10 +206,10 @@ fn retention_beside_commits_never_drops_what_a_path_last_was() {
             });
         }
         for _ in 0..10 {
-            prune(&ledger, NOW, 90, 0).unwrap();
+            prune(&ledger, NOW, keep(90, 0)).unwrap();
         }
     });
-    prune(&ledger, NOW, 90, 0).unwrap();
+    prune(&ledger, NOW, keep(90, 0)).unwrap();
     for worker in 0..3_u32 {
         let newest = ledger.newest(&at(&format!("w{worker}"))).unwrap();
         assert_eq!(ledger.restorable(&newest), Ok(Restorable::Yes));
@@ -226,7 +231,7 @@ fn an_aborted_change_does_not_make_its_path_newer() {
         Change { time: Millis(NOW.0 - 99 * DAY), ..change(id, vec![edit("a", &image(1), &image(2))]) };
     commit::intend(&ledger, intent(undone)).wait().unwrap();
     commit::seal(&ledger, id, Outcome::Aborted, None);
-    assert_eq!(prune(&ledger, NOW, 90, 1000).unwrap().expired, 1);
+    assert_eq!(prune(&ledger, NOW, keep(90, 1000)).unwrap().expired, 1);
     assert_eq!(ledger.restorable(&stands), Ok(Restorable::Yes));
     assert_ne!(ledger.restorable(&ledger.change(id).unwrap().unwrap()), Ok(Restorable::Yes));
     assert_eq!(kept(&ledger, 0..2), [0, 1]);
@@ -255,7 +260,7 @@ proptest! {
             .collect();
         let pins: Vec<Digest> = pinned.iter().map(|number| digest(u32::from(*number))).collect();
         let guard = ledger.pin(&pins);
-        let report = prune(&ledger, NOW, days, megabytes).unwrap();
+        let report = prune(&ledger, NOW, keep(days, megabytes)).unwrap();
 
         let gone = |change: &Change| ledger.restorable(change) != Ok(Restorable::Yes);
         let newest = |index: usize| landed[index + 1..].iter().all(|(small, _)| small.0 != landed[index].0.0);
@@ -289,7 +294,7 @@ proptest! {
         prop_assert_eq!(report.kept, counted.len() as u64 * 100_000);
         prop_assert!(report.kept <= megabytes * 1_000_000);
         drop(guard);
-        let again = prune(&ledger, NOW, days, megabytes).unwrap();
+        let again = prune(&ledger, NOW, keep(days, megabytes)).unwrap();
         prop_assert_eq!((again.expired, again.kept), (0, report.kept), "a second look finds nothing to drop");
     }
 }
