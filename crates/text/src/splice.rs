@@ -6,7 +6,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use crate::breaks::Breaks;
 use crate::codec::{self, Unmappable};
-use crate::form::{Break, Encoding, Form};
+use crate::form::{Encoding, Form};
 use crate::view::View;
 
 /// One replacement in raw bytes.
@@ -147,13 +147,12 @@ impl<'o> Out<'o> {
     pub(crate) fn push_break(&mut self, near: usize) {
         let line = self.view.line_of(near);
         let found = [line, line.saturating_sub(1), line + 1].into_iter().find_map(|n| self.view.ending(n));
-        self.push_break_as(found.unwrap_or(self.form.majority));
+        self.push_break_as(found.unwrap_or(self.form.majority).as_str());
     }
 
-    /// This break.
-    pub(crate) fn push_break_as(&mut self, kind: Break) {
-        // A break has a meaning in every encoding.
-        self.bytes.extend(codec::encode(kind.as_str(), self.form.encoding).unwrap_or_default());
+    /// This break, which has a meaning in every encoding.
+    pub(crate) fn push_break_as(&mut self, text: &'static str) {
+        self.bytes.extend(codec::encode(text, self.form.encoding).unwrap_or_default());
     }
 }
 

@@ -50,6 +50,13 @@ impl<'a> View<'a> {
         View { bytes, base, runs, starts, raw_len: raw.len(), unit: form.encoding.unit() }
     }
 
+    /// The same view with a line break for every lone carriage return, which is none anywhere else.
+    pub(crate) fn broken_at_cr(mut self) -> View<'a> {
+        self.bytes.to_mut().iter_mut().filter(|b| **b == b'\r').for_each(|b| *b = b'\n');
+        self.starts = line_starts(&self.bytes);
+        self
+    }
+
     /// The whole view. Valid UTF-8, but for bytes of a file of unknown encoding and for damaged UTF-16.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes

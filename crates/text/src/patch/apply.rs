@@ -58,7 +58,7 @@ impl Misfit {
 ///
 /// A hunk goes where its context and old lines stand exactly (but for LF against CRLF) if that is one place. Of several, the one
 /// at its stated line, corrected by how far the hunk before was off, is taken, or the only one that belongs to its anchor;
-/// else it is refused. All hunks are placed in the file as it was, in any order; changes that overlap are refused. Lines that
+/// else it is refused. Lone carriage returns are line breaks only where nothing fits otherwise. All hunks are placed in the file as it was, in any order; changes that overlap are refused. Lines that
 /// state the very breaks of the file are stored as stated; where the hunk fits only up to line endings, a new line takes the
 /// ending of the line it replaces, else of its neighbour. A file without a final newline keeps having none, unless the hunk
 /// says otherwise. A pure insertion needs an anchor, an empty file, or to say that it belongs at the end; a number alone,
@@ -67,9 +67,17 @@ impl Misfit {
 /// # Errors
 /// [`Misfit`], with a [`Miss`] for each hunk that does not fit.
 pub fn apply(raw: &[u8], form: &Form, hunks: &[Hunk], skip: &[usize]) -> Result<Applied, Misfit> {
-    let field = Field::new(raw, form);
     let wanted: Vec<&Hunk> = hunks.iter().filter(|hunk| !skip.contains(&hunk.ordinal)).collect();
+    let mut field = Field::new(raw, form);
     let mut results = placed(&field, &wanted);
+    if results.iter().any(|result| matches!(result, Err(Problem::NotThere)))
+        && let Some(broken) = field.broken_at_cr()
+    {
+        let found = placed(&broken, &wanted);
+        if found.iter().all(Result::is_ok) {
+            (field, results) = (broken, found);
+        }
+    }
     refuse_overlaps(&wanted, &mut results);
     if results.iter().all(Result::is_ok) {
         let lines: Vec<usize> = results.iter().flatten().copied().collect();
@@ -205,7 +213,7 @@ fn level(field: &Field<'_>, hunk: &Hunk, line: usize) -> Level {
     let last = hunk.old_lines().next_back();
     let end = line + hunk.old_lines().count();
     match () {
-        () if !field.has_breaks(hunk, line) => Level::Eol,
+        () if field.one_break.is_some() || !field.has_breaks(hunk, line) => Level::Eol,
         () if last.is_some() && field.is_unended_at(end) && !is_unended(last) => Level::FinalNewline,
         () => Level::Exact,
     }
@@ -242,7 +250,8 @@ impl Writer<'_> {
             match line.ending {
                 _ if index == last && keeps_end => {}
                 None if index == last && edit.old.end > field.view.line_count() => {}
-                Some(kind) if verbatim => self.out.push_break_as(kind),
+                Some(kind) if verbatim => self.out.push_break_as(kind.as_str()),
+                _ if let Some(text) = field.one_break => self.out.push_break_as(text),
                 _ => self.out.push_break(field.start(twin.unwrap_or(edit.old.end.saturating_sub(1)))),
             }
         }
@@ -306,6 +315,7 @@ impl Field<'_> {
         let old = hunk.old_lines().count();
         let comparable = (first..first + old).any(|line| self.view.ending(line).is_some());
         match comparable {
+            _ if self.one_break.is_some() => false,
             true => self.has_breaks(hunk, first),
             false => hunk.lines.iter().any(|line| line.ending == Some(Break::Crlf)),
         }

@@ -3,6 +3,7 @@
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use thiserror::Error;
 
+use crate::patch::blob_id::{self, BlobId};
 use crate::patch::model::{Binary, BinaryHunk, Malformed};
 use crate::patch::source::Source;
 
@@ -12,14 +13,19 @@ const ACCEPTED: &str = "`literal SIZE` or `delta SIZE`, then base85 lines as `gi
 const MOST: usize = 100 << 20;
 
 /// What follows `GIT binary patch`, from index `at` on: forward, and reverse where it is there. The index after it.
-pub(super) fn read(source: &Source<'_>, at: usize) -> Result<(Binary, usize), Malformed> {
+pub(super) fn read(
+    source: &Source<'_>,
+    at: usize,
+    ids: (Option<BlobId>, Option<BlobId>),
+) -> Result<(Binary, usize), Malformed> {
     let Some((forward, next)) = read_one(source, at)? else {
         return Err(source.malformed(at, "a binary patch without data", ACCEPTED));
     };
-    match read_one(source, next)? {
-        Some((reverse, next)) => Ok((Binary { forward, reverse: Some(reverse) }, next)),
-        None => Ok((Binary { forward, reverse: None }, next)),
-    }
+    let (reverse, next) = match read_one(source, next)? {
+        Some((reverse, next)) => (Some(reverse), next),
+        None => (None, next),
+    };
+    Ok((Binary { forward, reverse, old_id: ids.0, new_id: ids.1 }, next))
 }
 
 fn read_one(source: &Source<'_>, at: usize) -> Result<Option<(BinaryHunk, usize)>, Malformed> {
@@ -89,34 +95,46 @@ pub enum BinaryMiss {
     /// The present content is already what the patch leads to.
     #[error("the file already is what this binary patch makes of it")]
     AlreadyApplied,
-    /// The patch has no second half, so that the present content cannot be compared.
-    #[error("this binary patch does not say what it replaces: it lacks its reverse half")]
+    /// The patch says in no way what the present content must be.
+    #[error(
+        "this binary patch does not prove what it replaces: it has neither full `index` ids nor the old content"
+    )]
     Unverifiable,
-    /// The instructions contradict themselves.
-    #[error("the delta of this binary patch is damaged")]
+    /// The instructions contradict themselves, or lead to something else than the patch says.
+    #[error("the data of this binary patch are damaged")]
     Damaged,
 }
 
 /// The new content. `present` is the present content, `None` for a file that is created. A deletion gives empty content.
 ///
 /// # Errors
-/// [`BinaryMiss`] where `present` is not exactly what the patch was made for.
+/// [`BinaryMiss`] where `present` is not proven to be exactly what the patch was made for: by git's id, or by a reverse half
+/// that holds the old content itself. A delta alone proves nothing, since it copies most bytes without looking at them.
 pub fn apply_binary(present: Option<&[u8]>, binary: &Binary) -> Result<Vec<u8>, BinaryMiss> {
-    let old = present.unwrap_or_default();
-    let reverse = |new: &[u8]| binary.reverse.as_ref().map(|reverse| reverse.of(new));
-    let fits = binary.forward.of(old).and_then(|new| match reverse(&new) {
-        Some(back) => (back? == old).then_some(new).ok_or(BinaryMiss::OtherContent),
-        None if present.is_none() || matches!(binary.forward, BinaryHunk::Delta(_)) => Ok(new),
-        None => Err(BinaryMiss::Unverifiable),
-    });
-    if fits.is_err()
-        && present.is_some()
-        && let Some(Ok(before)) = reverse(old)
-        && binary.forward.of(&before).is_ok_and(|new| new == old)
-    {
-        return Err(BinaryMiss::AlreadyApplied);
+    if let Some(present) = present {
+        if is(present, binary.new_id, Some(&binary.forward)) == Some(true) {
+            return Err(BinaryMiss::AlreadyApplied);
+        }
+        match is(present, binary.old_id, binary.reverse.as_ref()) {
+            Some(true) => {}
+            Some(false) => return Err(BinaryMiss::OtherContent),
+            None => return Err(BinaryMiss::Unverifiable),
+        }
     }
-    fits
+    let new = binary.forward.of(present.unwrap_or_default())?;
+    match binary.new_id {
+        Some(id) if blob_id::of(&new) != id => Err(BinaryMiss::Damaged),
+        _ => Ok(new),
+    }
+}
+
+/// Whether `content` is the version with this id, or else the one that a half of the patch holds; `None` where neither tells.
+fn is(content: &[u8], id: Option<BlobId>, half: Option<&BinaryHunk>) -> Option<bool> {
+    match (id, half) {
+        (Some(id), _) => Some(blob_id::of(content) == id),
+        (None, Some(BinaryHunk::Literal(whole))) => Some(content == whole),
+        (None, _) => None,
+    }
 }
 
 impl BinaryHunk {

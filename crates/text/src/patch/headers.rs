@@ -1,5 +1,6 @@
 //! The headers of one file in a unified diff: `diff --git` and what extends it, `---` and `+++`.
 
+use crate::patch::blob_id::{self, BlobId};
 use crate::patch::model::{Malformed, Mode};
 use crate::patch::names::{self, Name};
 use crate::patch::source::Source;
@@ -18,6 +19,8 @@ pub(super) struct Headers {
     pub(super) deleted: bool,
     pub(super) rename: Option<(Vec<u8>, Vec<u8>)>,
     pub(super) copy: Option<(Vec<u8>, Vec<u8>)>,
+    /// The full ids of old and new content.
+    pub(super) ids: (Option<BlobId>, Option<BlobId>),
 }
 
 /// Whether a section begins at index `at`.
@@ -137,6 +140,7 @@ impl Headers {
             "copy from " => half.copy.0 = Some(name(source, at, value)?),
             "copy to " => half.copy.1 = Some(name(source, at, value)?),
             "index " => {
+                self.ids = blob_id::pair(value);
                 if let Some(at_space) = value.iter().position(|b| *b == b' ') {
                     let both = self::mode(source, at, &value[at_space + 1..])?;
                     self.old_mode.get_or_insert(both);

@@ -5,6 +5,7 @@
 
 mod apply;
 mod binary;
+mod blob_id;
 mod blocks;
 mod body;
 mod detect;
@@ -23,6 +24,7 @@ use std::collections::HashMap;
 
 pub use apply::{Applied, Landed, Misfit, apply, check_deleted};
 pub use binary::{BinaryMiss, apply_binary};
+pub use blob_id::BlobId;
 pub use miss::{Cause, Differs, Miss, Suggested};
 pub use model::{Binary, BinaryHunk, FilePatch, Grammar, Hunk, Malformed, Mode, Op, Patch};
 

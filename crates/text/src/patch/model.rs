@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::diff::{DiffLine, Tag};
 use crate::form::Break;
+use crate::patch::blob_id::BlobId;
 
 /// How a patch was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,6 +177,10 @@ pub struct Binary {
     pub forward: BinaryHunk,
     /// From the new content to the old.
     pub reverse: Option<BinaryHunk>,
+    /// Git's id of the old content, where given in full.
+    pub old_id: Option<BlobId>,
+    /// Git's id of the new content, where given in full.
+    pub new_id: Option<BlobId>,
 }
 
 /// One direction of a [`Binary`].

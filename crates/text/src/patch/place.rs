@@ -15,6 +15,8 @@ pub(super) struct Field<'f> {
     pub(super) raw: &'f [u8],
     pub(super) form: &'f Form,
     pub(super) view: View<'f>,
+    /// The break of new lines, where it does not come from the lines around them: see [`Field::broken_at_cr`].
+    pub(super) one_break: Option<&'static str>,
 }
 
 /// Why a hunk has no place. Lines count from 1.
@@ -59,7 +61,21 @@ pub(super) fn joined<'l>(lines: impl Iterator<Item = &'l DiffLine>) -> Vec<u8> {
 
 impl<'f> Field<'f> {
     pub(super) fn new(raw: &'f [u8], form: &'f Form) -> Field<'f> {
-        Field { raw, form, view: View::new(raw, form) }
+        Field { raw, form, view: View::new(raw, form), one_break: None }
+    }
+
+    /// The file with its lone carriage returns taken for line breaks; `None` where it has none. What the lines around a new
+    /// one end with says little there, so new lines take the most frequent ending.
+    pub(super) fn broken_at_cr(&self) -> Option<Field<'f>> {
+        let lone = memchr::memchr_iter(b'\r', self.view.as_bytes()).count();
+        if lone == 0 {
+            return None;
+        }
+        let count =
+            |kind| (1..=self.view.line_count()).filter(|n| self.view.ending(*n) == Some(kind)).count();
+        let kinds = [("\r", lone), ("\n", count(Break::Lf)), ("\r\n", count(Break::Crlf))];
+        let one_break = kinds.into_iter().max_by_key(|(_, count)| *count).map(|(text, _)| text);
+        Some(Field { view: View::new(self.raw, self.form).broken_at_cr(), one_break, ..*self })
     }
 
     /// The first line (from 1) of the hunk's old lines, or the line before which it inserts. `drift` is how many lines the

@@ -12,7 +12,7 @@ use crate::patch::model::Hunk;
 use crate::patch::place::{Field, Problem, joined};
 
 /// How far from its stated line one of several places may be to be offered.
-const NEAR: usize = 40;
+const NEAR: usize = 20;
 
 /// Lines of context that are put around a place until it is the only one of its kind.
 const WIDEST: usize = 30;
@@ -123,7 +123,7 @@ fn unbound(hunk: &Hunk) -> Hunk {
 
 /// The hunk at that of several places which is nearest to its stated line, with as much context as tells it apart.
 fn nearest_stated(field: &Field<'_>, hunk: &Hunk, lines: &[usize]) -> Option<Suggested> {
-    let stated = hunk.old_start?;
+    let stated = hunk.old_start.filter(|line| *line <= field.view.line_count())?;
     let mut by_distance: Vec<(usize, usize)> =
         lines.iter().map(|line| (line.abs_diff(stated), *line)).collect();
     by_distance.sort_unstable();

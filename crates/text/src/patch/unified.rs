@@ -72,7 +72,7 @@ impl Section<'_> {
             line: source.number(at),
         };
         if source.trimmed(next) == b"GIT binary patch" {
-            let (binary, after) = binary::read(source, next + 1)?;
+            let (binary, after) = binary::read(source, next + 1, headers.ids)?;
             file.binary = Some(binary);
             next = after;
         } else {
