@@ -182,9 +182,33 @@ impl Coord {
         self.receipts.forget(at);
     }
 
-    /// A file or directory was moved: receipts for it and all below follow; those of what it replaced go.
-    pub fn moved(&mut self, from: &WsPath, to: &WsPath) {
+    /// A change of a session or (`None`) one that was found moved a file or directory: receipts for it and all below
+    /// follow, those of what it replaced go. Other sessions that saw something of it hear where it went.
+    pub fn moved(
+        &mut self,
+        by: Option<SessionId>,
+        change: ChangeId,
+        from: &WsPath,
+        to: &WsPath,
+        now: Millis,
+    ) {
+        let agent = self.agent(by);
+        let others: Vec<_> = self.receipts.holders_below(from).filter(|id| Some(*id) != by).collect();
+        for id in others {
+            let (at, to, by) = (from.clone(), to.clone(), agent.clone());
+            self.notices.push(id, Notice::Moved { at, to, by, change, time: now });
+        }
         self.receipts.moved(from, to);
+        self.works.moved(from, to);
+        if let Some(id) = by.filter(|id| self.sessions.get(*id).is_some()) {
+            self.works.did(id, to, change);
+            self.tries.succeeded(id, Some(to));
+        }
+    }
+
+    /// The agent behind a change, of a session that has ended, too: what it asked for lands when a human says yes.
+    fn agent(&self, by: Option<SessionId>) -> Option<Agent> {
+        Some(self.stats.session(by?)?.agent.clone())
     }
 
     /// The root was replaced: receipts and open plans are void.
@@ -202,8 +226,7 @@ impl Coord {
 
     /// A change landed, of a session or (`None`) found: other sessions that saw the files hear of it.
     pub fn landed(&mut self, by: Option<SessionId>, change: ChangeId, files: &[LandedFile], now: Millis) {
-        // Of a session that has ended, too: what it asked for lands when a human says yes.
-        let agent = by.and_then(|id| Some(self.stats.session(id)?.agent.clone()));
+        let agent = self.agent(by);
         for file in files {
             if let Some(id) = by.filter(|id| self.sessions.get(*id).is_some()) {
                 self.works.did(id, &file.at, change);
@@ -229,7 +252,11 @@ impl Coord {
 
     fn saw(&mut self, id: SessionId, at: &WsPath) {
         self.works.saw(id, at);
-        self.notices.withdraw(id, |notice| matches!(notice, Notice::Reload { at: path, .. } if path == at));
+        let told = |notice: &Notice| match notice {
+            Notice::Reload { at: path, .. } | Notice::Moved { to: path, .. } => path == at,
+            Notice::Approval { .. } | Notice::Other { .. } => false,
+        };
+        self.notices.withdraw(id, told);
     }
 
     /// What the session did and what it missed; `None` for nothing.

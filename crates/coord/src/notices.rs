@@ -11,6 +11,9 @@ const WAITING: usize = 100;
 /// Delivered notices that `whoami` repeats.
 const RECENT: usize = 20;
 
+/// Who did what no session did.
+const OUTSIDE: &str = "another program or a human";
+
 /// The kind on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoticeKind {
@@ -57,6 +60,19 @@ pub enum Notice {
         /// When.
         time: Millis,
     },
+    /// Another moved a file that the session saw, or a directory with such a file in it.
+    Moved {
+        /// Where it stood.
+        at: WsPath,
+        /// Where it stands now.
+        to: WsPath,
+        /// Who; `None` where it was no session of ours.
+        by: Option<Arc<str>>,
+        /// With which change.
+        change: ChangeId,
+        /// When.
+        time: Millis,
+    },
     /// A question of this session was answered.
     Approval {
         /// Which.
@@ -79,7 +95,7 @@ impl Notice {
     /// Its kind on the wire.
     pub fn kind(&self) -> NoticeKind {
         match self {
-            Notice::Reload { .. } => NoticeKind::Reload,
+            Notice::Reload { .. } | Notice::Moved { .. } => NoticeKind::Reload,
             Notice::Approval { .. } => NoticeKind::Approval,
             Notice::Other { kind, .. } => *kind,
         }
@@ -88,7 +104,7 @@ impl Notice {
     /// The path it is about.
     pub fn at(&self) -> Option<&WsPath> {
         match self {
-            Notice::Reload { at, .. } => Some(at),
+            Notice::Reload { at, .. } | Notice::Moved { at, .. } => Some(at),
             Notice::Approval { .. } => None,
             Notice::Other { at, .. } => at.as_ref(),
         }
@@ -98,11 +114,19 @@ impl Notice {
     pub fn text(&self, folders: &Folders, now: Millis) -> String {
         match self {
             Notice::Reload { at, by, change, lines, deleted, time } => {
-                let by = by.as_deref().unwrap_or("another program or a human");
+                let by = by.as_deref().unwrap_or(OUTSIDE);
                 let what = if *deleted { "deleted it".to_owned() } else { changed(lines) };
                 let ago = Millis(now.since(*time));
                 let then = if *deleted { "" } else { "; read it before you edit there" };
                 one_line(&format!("reload {}: {by} {what} ({change}, {ago} ago){then}", folders.show(at)))
+            }
+            Notice::Moved { at, to, by, change, time } => {
+                let by = by.as_deref().unwrap_or(OUTSIDE);
+                let (at, to) = (folders.show(at), folders.show(to));
+                let ago = Millis(now.since(*time));
+                one_line(&format!(
+                    "moved {at}: {by} moved it to {to} ({change}, {ago} ago); what you read of it holds there"
+                ))
             }
             Notice::Approval { id, text } => one_line(&format!("{id} {text}")),
             Notice::Other { text, .. } => one_line(text),
@@ -113,6 +137,9 @@ impl Notice {
     fn outdated_by(&self, newer: &Notice) -> bool {
         match (self, newer) {
             (Notice::Reload { at, .. }, Notice::Reload { at: other, .. }) => at == other,
+            (Notice::Moved { at, to, .. }, Notice::Moved { at: from, to: other, .. }) => {
+                at == from && to == other
+            }
             (Notice::Approval { id, .. }, Notice::Approval { id: other, .. }) => id == other,
             _ => false,
         }

@@ -153,11 +153,19 @@ impl Receipts {
             let leaving: Vec<WsPath> = receipts.keys().filter(|path| path.is_within(from)).cloned().collect();
             let taken: Vec<_> = leaving
                 .iter()
-                .filter_map(|path| Some((rebased(path, from, to)?, receipts.remove(path)?)))
+                .filter_map(|path| Some((path.moved(from, to)?, receipts.remove(path)?)))
                 .collect();
             receipts.retain(|path, _| !path.is_within(to));
             receipts.extend(taken);
         }
+    }
+
+    /// The sessions that were shown something at or below `at`.
+    pub(crate) fn holders_below(&self, at: &WsPath) -> impl Iterator<Item = SessionId> {
+        self.by_session
+            .iter()
+            .filter(move |(_, receipts)| receipts.keys().any(|path| path.is_within(at)))
+            .map(|(id, _)| *id)
     }
 
     pub(crate) fn clear(&mut self) {
@@ -186,13 +194,6 @@ impl Receipts {
             },
         }
     }
-}
-
-/// `path`, which lies at or below `from`, as it is called when `from` has become `to`.
-fn rebased(path: &WsPath, from: &WsPath, to: &WsPath) -> Option<WsPath> {
-    let depth = from.path.components().count();
-    path.is_within(from)
-        .then(|| path.path.components().skip(depth).fold(to.clone(), |at, name| at.join(name)))
 }
 
 fn drop_oldest(receipts: &mut BTreeMap<WsPath, Receipt>) {

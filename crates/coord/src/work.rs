@@ -64,6 +64,14 @@ impl Works {
         missed.push(unseen);
     }
 
+    /// What stood at `from` and below stands at `to`: what sessions did to it and missed of it goes along.
+    pub(crate) fn moved(&mut self, from: &WsPath, to: &WsPath) {
+        for work in self.0.values_mut() {
+            rebase(&mut work.changed, from, to);
+            rebase(&mut work.unseen, from, to);
+        }
+    }
+
     /// The session has seen the file as it is.
     pub(crate) fn saw(&mut self, id: SessionId, at: &WsPath) {
         if let Some(work) = self.0.get_mut(&id) {
@@ -78,5 +86,15 @@ impl Works {
 
     pub(crate) fn end(&mut self, id: SessionId) {
         self.0.remove(&id);
+    }
+}
+
+/// What is kept under paths at and below `from` is kept under those at and below `to`, beside what is there.
+fn rebase<T>(map: &mut BTreeMap<WsPath, Vec<T>>, from: &WsPath, to: &WsPath) {
+    let leaving: Vec<WsPath> = map.keys().filter(|path| path.is_within(from)).cloned().collect();
+    let taken: Vec<_> =
+        leaving.iter().filter_map(|path| Some((path.moved(from, to)?, map.remove(path)?))).collect();
+    for (path, list) in taken {
+        map.entry(path).or_default().extend(list);
     }
 }

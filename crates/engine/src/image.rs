@@ -48,6 +48,17 @@ impl Image {
         Image::text(bytes, form)
     }
 
+    /// A file of which only the digest was taken: no bytes, and no text because of `why`.
+    pub fn unread(digest: Digest, why: &str) -> Image {
+        Image { digest, text: false, why_not_text: why.to_owned(), ..Image::text(Content::from([]), plain()) }
+    }
+
+    /// The bytes, where they were read.
+    pub fn content(&self) -> Option<Content> {
+        let read = !self.bytes.is_empty() || self.digest == Digest::of(b"");
+        read.then(|| Content::clone(&self.bytes))
+    }
+
     fn text(bytes: Content, form: Form) -> Image {
         let digest = Digest::of(&bytes);
         Image { digest, bytes, form, text: true, why_not_text: String::new(), unstable: false }
@@ -99,6 +110,15 @@ mod tests {
         let image = Image::of(b"v\0x\n"[..].into(), None);
         assert!(!image.text && !image.why_not_text.is_empty());
         assert_eq!((image.line_count(), image.glimpse(9)), (0, "It is not text. ".to_owned()));
+    }
+
+    #[test]
+    fn an_image_that_was_not_read_has_no_content() {
+        let unread = Image::unread(Digest::of(b"much"), "it is too large");
+        assert_eq!((unread.content(), unread.line_count(), unread.digest), (None, 0, Digest::of(b"much")));
+        for bytes in [&b""[..], b"x\n", b"v\0x"] {
+            assert_eq!(Image::of(bytes.into(), None).content().as_deref(), Some(bytes));
+        }
     }
 
     #[test]

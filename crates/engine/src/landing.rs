@@ -6,7 +6,7 @@ use cotenant_coord::{
 use cotenant_ledger::Idempotency;
 use cotenant_model::{
     Access, ApprovalId, ClassHit, Code, Content, Durability, FolderId, Moved, Op, Plan, Profile, Refusal,
-    RetryToken, SessionId,
+    RetryToken, SessionId, WsPath,
 };
 
 use crate::pipeline::{How, Landed};
@@ -99,10 +99,22 @@ impl Workspace {
         Ok(landed)
     }
 
-    /// Tells every session what landed: receipts, what they have not seen, notices.
-    pub fn announce(&self, by: Option<SessionId>, landed: &Landed, files: &[LandedFile]) {
+    /// Tells every session what landed: receipts, what they have not seen, notices. `moves`: what went from where to
+    /// where, directories with all that lies in them.
+    pub fn announce(
+        &self,
+        by: Option<SessionId>,
+        landed: &Landed,
+        files: &[LandedFile],
+        moves: &[(WsPath, WsPath)],
+    ) {
         let now = self.clock().steady();
-        self.coord().landed(by, landed.change, files, now);
+        let mut coord = self.coord();
+        coord.landed(by, landed.change, files, now);
+        for (from, to) in moves {
+            coord.moved(by, landed.change, from, to, now);
+        }
+        drop(coord);
         self.wake();
     }
 

@@ -200,6 +200,13 @@ impl WsPath {
     pub fn is_within(&self, ancestor: &WsPath) -> bool {
         self.folder == ancestor.folder && self.path.is_within(&ancestor.path)
     }
+
+    /// What it is called once `from`, at or above it, has become `to`; `None` where it does not lie there.
+    pub fn moved(&self, from: &WsPath, to: &WsPath) -> Option<WsPath> {
+        let depth = from.path.components().count();
+        self.is_within(from)
+            .then(|| self.path.components().skip(depth).fold(to.clone(), |at, name| at.join(name)))
+    }
 }
 
 /// A path as a client wrote it, parsed against the allowed folders.

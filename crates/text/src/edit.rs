@@ -321,7 +321,7 @@ impl Target<'_> {
             _ if spec.replace_all => {}
             _ => return Err(self.ambiguous(&hits)),
         }
-        if let Some(doubtful) = hits.iter().find(|hit| !self.is_whole(hit)) {
+        if let Some(doubtful) = hits.iter().find(|hit| !is_whole(self.view, self.form, hit)) {
             return Err(self.doubt(doubtful));
         }
         let level = hits.iter().map(|hit| self.exactness(hit, old)).max().unwrap_or(Level::Exact);
@@ -423,20 +423,6 @@ impl Target<'_> {
         if same { Level::Exact } else { Level::Eol }
     }
 
-    /// In a file of unknown encoding an ASCII byte right after a byte above 0x7F may be the second half of one character
-    /// (Shift_JIS, GBK, Big5 have such): a match that starts there is no proof.
-    fn is_whole(&self, hit: &Range<usize>) -> bool {
-        if self.form.encoding != Encoding::UnknownAscii {
-            return true;
-        }
-        let bytes = self.view.as_bytes();
-        let could_be_second = bytes.get(hit.start).is_some_and(|b| *b >= 0x30);
-        let line_start = bytes[..hit.start].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
-        let before = &bytes[line_start..hit.start];
-        let after_odd_byte = before.utf8_chunks().last().is_some_and(|chunk| !chunk.invalid().is_empty());
-        !(could_be_second && after_odd_byte)
-    }
-
     fn doubt(&self, hit: &Range<usize>) -> EditError {
         let lines = self.lines(hit);
         let detail = format!(
@@ -524,6 +510,22 @@ impl Target<'_> {
         let notes = vec![format!("not byte for byte what you sent: {}", suggestion.why)];
         Ok(Step { level: suggestion.level, patches: step.patches, notes })
     }
+}
+
+/// In a file of unknown encoding an ASCII byte right after a byte above 0x7F may be the second half of one character
+/// (Shift_JIS, GBK, Big5 have such): a match that starts there is no proof.
+pub(crate) fn is_whole(view: &View<'_>, form: &Form, hit: &Range<usize>) -> bool {
+    if form.encoding != Encoding::UnknownAscii {
+        return true;
+    }
+    let bytes = view.as_bytes();
+    let could_be_second = bytes.get(hit.start).is_some_and(|b| *b >= 0x30);
+    // A character of UTF-8 is told by its own bytes, whatever stands before it.
+    let is_char = |len: usize| {
+        hit.start.checked_sub(len).is_some_and(|from| std::str::from_utf8(&bytes[from..hit.start]).is_ok())
+    };
+    let after_odd_byte = hit.start > 0 && !(1..=4).any(is_char);
+    !(could_be_second && after_odd_byte)
 }
 
 /// Line and column (in characters), both from 1, of a byte offset.

@@ -21,6 +21,7 @@ mod nearest;
 pub mod patch;
 mod show;
 mod splice;
+mod substitute;
 mod view;
 
 pub use create::{Want, compose};
@@ -32,4 +33,5 @@ pub use form::{Break, Encoding, Eol, Form, NotText, detect};
 pub use merge::{Clash, Conflict, merge3};
 pub use show::{Clip, clip, shown, visible, visible_window, window};
 pub use splice::Span;
+pub use substitute::{Substituted, Swap, Unfit, substitute};
 pub use view::View;

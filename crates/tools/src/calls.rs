@@ -1,20 +1,22 @@
 //! One call: find the tool, decode, run, land, render; with idempotency, notices, counts and the journal around it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use cotenant_coord::{LandedFile, Lines, Shown};
 use cotenant_engine::{Idempotency, Landed, Submitted, Wish};
 use cotenant_model::{
-    Author, ChangeId, Code, Digest, Durability, FileOp, Op, Outcome, Plan, Refusal, SessionId, WsPath,
+    Author, ChangeId, Code, Digest, Durability, FileOp, Moved, Op, Outcome, Plan, Refusal, SessionId, WsPath,
 };
 use serde_json::{Map, Value, json};
 
 use crate::args::{Args, with_end_line};
 use crate::ctx::Ctx;
+use crate::history::undo;
 use crate::host::{Answer, Call};
 use crate::planned::{After, Planned};
 use crate::registry;
-use crate::reply::{Reply, facts_json, refusal_json};
+use crate::reply::{Reply, call_text, facts_json, refusal_json};
 use crate::tool::{Run, Tool};
 use crate::toolbox::{MOST_WAIT_MS, Toolbox};
 
@@ -268,7 +270,7 @@ impl Toolbox {
 
     /// After the landing: receipts follow, and the answer gets the change's id.
     pub(crate) fn finish(&self, session: SessionId, planned: Planned, landed: &Landed) -> Reply {
-        self.ws.announce(Some(session), landed, &landed_files(&planned, landed));
+        self.ws.announce(Some(session), landed, &landed_files(&planned, landed), &moves(&planned));
         for after in &planned.after {
             self.renew(session, after);
         }
@@ -276,9 +278,16 @@ impl Toolbox {
         let mut reply = planned.reply;
         let fact = cotenant_model::Fact { name: "change".into(), value: landed.change.to_string().into() };
         reply.facts.insert(planned.change_at.min(reply.facts.len()), fact);
-        let durability = self.ws.durability(self.terms(session).and_then(|terms| terms.durability));
+        let terms = self.terms(session);
+        let durability = self.ws.durability(terms.as_ref().and_then(|terms| terms.durability));
         if durability == Durability::Fast {
             reply = reply.fact("durability", "fast");
+        }
+        if let Some(back) =
+            planned.back.filter(|_| terms.is_none_or(|terms| terms.sets.contains(&undo::TOOL.set)))
+        {
+            let call = call_text(undo::TOOL.name, &json!({"change": landed.change.to_string()}));
+            reply = reply.notice(format!("{call} {back}"));
         }
         for note in &landed.grade_notes {
             reply = reply.notice(note.clone());
@@ -323,7 +332,7 @@ impl Toolbox {
                 let next = ctx.call("retry", json!({"token": ctx.retry_token()}));
                 refusal.next(next)
             }
-            _ => match heard.args.text("path") {
+            _ => match heard.args.text("path").or_else(|| heard.args.text("from")) {
                 Some(path) => {
                     let next = ctx.call("read_file", json!({"path": path}));
                     refusal.next(next)
@@ -353,9 +362,13 @@ fn dry(ctx: &Ctx<'_>, args: &Args, planned: &Planned) -> Reply {
     let token = {
         let mut raw = ctx.raw.clone();
         raw.remove("dry_run");
+        raw.extend(planned.pinned.clone());
         Ctx { raw: &raw, ..*ctx }.retry_token()
     };
-    let diff = planned.diff(ctx.ws.tree().folders(), bytes);
+    let mut diff = planned.diff(ctx.ws.tree().folders(), bytes);
+    if planned.listing {
+        diff = format!("{}\n{diff}", planned.reply.content);
+    }
     reply
         .notice(format!("nothing was written; {} does it", ctx.call("retry", json!({"token": token}))))
         .content(diff)
@@ -363,25 +376,40 @@ fn dry(ctx: &Ctx<'_>, args: &Args, planned: &Planned) -> Reply {
 
 /// The landed files with their changed lines, where the plan knows them.
 fn landed_files(planned: &Planned, landed: &Landed) -> Vec<LandedFile> {
+    let after: BTreeMap<&WsPath, &After> = planned.after.iter().map(|after| (&after.at, after)).collect();
+    // A directory is no file that anyone has seen or changed.
+    let directories: BTreeSet<&WsPath> = planned.ops.iter().filter_map(directory).collect();
     let lines = |at: &WsPath| {
-        let after = planned.after.iter().find(|after| after.at == *at);
-        let regions = after.map(|after| after.map.regions.as_slice()).unwrap_or_default();
+        let regions = after.get(at).map(|after| after.map.regions.as_slice()).unwrap_or_default();
         regions
             .iter()
             .map(|region| (region.new.start, region.new.end.saturating_sub(1).max(region.new.start)))
             .collect()
     };
-    // A directory is no file that anyone has seen or changed.
-    let is_file = |at: &WsPath| {
-        let directory = |op: &FileOp| op.at == *at && matches!(op.op, Op::MakeDir { .. } | Op::RemoveDir);
-        !planned.ops.iter().any(directory)
-    };
     landed
         .files
         .iter()
-        .filter(|(at, _)| is_file(at))
+        .filter(|(at, _)| !directories.contains(at))
         .map(|(at, post)| LandedFile { at: at.clone(), post: *post, lines: lines(at) })
         .collect()
+}
+
+/// The directory that an operation leaves, or took away.
+fn directory(op: &FileOp) -> Option<&WsPath> {
+    match &op.op {
+        Op::MakeDir { .. } | Op::RemoveDir => Some(&op.at),
+        Op::Move { to, what: Moved::Directory { .. }, .. } => Some(to),
+        Op::Move { .. } | Op::Create { .. } | Op::Replace { .. } | Op::Delete { .. } => None,
+    }
+}
+
+/// From where to where the plan moves files and directories.
+fn moves(planned: &Planned) -> Vec<(WsPath, WsPath)> {
+    let moved = |op: &FileOp| match &op.op {
+        Op::Move { to, .. } => Some((op.at.clone(), to.clone())),
+        _ => None,
+    };
+    planned.ops.iter().filter_map(moved).collect()
 }
 
 fn plain(value: &cotenant_model::FactValue) -> String {

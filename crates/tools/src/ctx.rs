@@ -12,7 +12,7 @@ use cotenant_text::{EditorConfig, Region, Tolerance, View};
 use cotenant_tree::{ContentQuery, Kind, LineWindow, Output, Place, SearchError, Tree, TreeError};
 use serde_json::{Map, Value, json};
 
-use crate::args::Args;
+use crate::args::{Args, canonical};
 use crate::tool::Tool;
 
 pub use cotenant_engine::Image as Loaded;
@@ -69,13 +69,14 @@ impl Ctx<'_> {
         crate::reply::call_text(tool, &args)
     }
 
-    fn wire(&self, text: &str) -> Result<WirePath, Refusal> {
+    /// A path as a client wrote it, parsed.
+    pub fn wire(&self, text: &str) -> Result<WirePath, Refusal> {
         let parsed = self.ws.tree().parse(text);
         parsed.map_err(|error| {
             let refusal = cotenant_tree::path_refusal(&error, text);
             match &error {
                 cotenant_model::PathError::DotDot { cleaned: Some(clean) } => {
-                    let next = self.instead(clean);
+                    let next = self.instead(self.argument(|given| given == text), clean);
                     refusal.next(next)
                 }
                 _ if refusal.next.is_empty() => refusal.next(self.call("list_directory", json!({}))),
@@ -84,18 +85,27 @@ impl Ctx<'_> {
         })
     }
 
+    /// The argument in which a path came.
+    fn argument(&self, fits: impl Fn(&str) -> bool) -> &'static str {
+        let paths = self.tool.params.iter().filter(|param| param.kind == crate::tool::Kind::Path);
+        let mut names = paths.map(|param| param.name);
+        let came = |name: &&str| {
+            let mut given = self.raw.iter().filter(|(given, _)| canonical(self.tool, given) == **name);
+            given.any(|(_, value)| value.as_str().is_some_and(&fits))
+        };
+        names.find(came).unwrap_or("path")
+    }
+
     /// The same call with another path: as it is where it is short, else by a token.
-    fn instead(&self, path: &str) -> String {
+    fn instead(&self, argument: &str, path: &str) -> String {
         let mut raw = self.raw.clone();
-        for name in ["file_path", "filePath", "absolute_path", "directory"] {
-            raw.remove(name);
-        }
-        raw.insert("path".to_owned(), path.into());
+        raw.retain(|given, _| canonical(self.tool, given) != argument);
+        raw.insert(argument.to_owned(), path.into());
         let args = Value::from(raw);
         if args.to_string().len() < 300 {
             return self.call(self.tool.name, args);
         }
-        self.call("retry", json!({"token": self.retry_token(), "set": {"path": path}}))
+        self.call("retry", json!({"token": self.retry_token(), "set": {argument: path}}))
     }
 
     /// Where a path leads; it may be absent.
@@ -111,6 +121,21 @@ impl Ctx<'_> {
     /// Where a path that was parsed before leads, within the roots that the session's client announced.
     pub fn place_at(&self, wire: &WirePath) -> Result<Place, Refusal> {
         let place = self.ws.tree().locate(wire).map_err(|error| self.refused(&error, &wire.at))?;
+        self.within(place)
+    }
+
+    /// What a path names: a link in the last place is not followed.
+    pub fn entry(&self, text: &str) -> Result<Place, Refusal> {
+        self.entry_at(&self.wire(text)?)
+    }
+
+    /// What a path that was parsed before names: a link in the last place is not followed.
+    pub fn entry_at(&self, wire: &WirePath) -> Result<Place, Refusal> {
+        let place = self.ws.tree().locate_link(wire).map_err(|error| self.refused(&error, &wire.at))?;
+        self.within(place)
+    }
+
+    fn within(&self, place: Place) -> Result<Place, Refusal> {
         let coord = self.ws.coord();
         let outside =
             |me: &cotenant_coord::Session| !me.may_enter(&place.asked) || !me.may_enter(&place.real);
@@ -140,14 +165,16 @@ impl Ctx<'_> {
 
     /// `NOT_A_FILE` unless a file stands there.
     pub fn require_file(&self, place: &Place) -> Result<(), Refusal> {
-        if place.stat().is_some() {
-            return Ok(());
-        }
+        if place.stat().is_some() { Ok(()) } else { Err(self.no_file(place)) }
+    }
+
+    /// `NOT_A_FILE` of a directory.
+    pub fn no_file(&self, place: &Place) -> Refusal {
         let shown = self.show(&place.asked);
-        Err(Refusal::new(Code::NotAFile, format!("{shown} is a directory."))
+        Refusal::new(Code::NotAFile, format!("{shown} is a directory."))
             .fact("path", shown.as_str())
             .fact("kind", "directory")
-            .next(self.call("list_directory", json!({"path": shown}))))
+            .next(self.call("list_directory", json!({"path": shown})))
     }
 
     /// A place where a directory stands.
@@ -162,13 +189,14 @@ impl Ctx<'_> {
             .next(self.call("read_file", json!({"path": shown}))))
     }
 
-    fn refused(&self, error: &TreeError, at: &WsPath) -> Refusal {
+    pub(crate) fn refused(&self, error: &TreeError, at: &WsPath) -> Refusal {
         if matches!(error, TreeError::NotFound) {
             return self.missing(at);
         }
         let refusal = error.refusal(&self.show(at));
         if let Some(cotenant_model::FactValue::Text(real)) = refusal.get("real").cloned() {
-            let next = self.instead(&real);
+            let named = |given: &str| self.ws.tree().parse(given).is_ok_and(|wire| wire.at == *at);
+            let next = self.instead(self.argument(named), &real);
             return refusal.next(next);
         }
         if refusal.next.is_empty() { refusal.next(self.call("list_directory", json!({}))) } else { refusal }

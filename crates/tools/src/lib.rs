@@ -4,6 +4,7 @@ pub mod args;
 mod calls;
 pub mod ctx;
 pub mod docs;
+mod entries;
 pub mod files;
 pub mod history;
 pub mod host;

@@ -1,7 +1,10 @@
 //! What a mutating tool makes of its arguments: operations and the answer it will give once they have landed.
 
 use cotenant_coord::LineMap;
-use cotenant_model::{ChangeId, ClassHit, Content, Digest, FileOp, Folders, Op, WsPath};
+use cotenant_model::{
+    Body, ChangeId, ClassHit, Content, Digest, Entry, EntryKind, FileOp, Folders, Moved, Op, WsPath,
+};
+use serde_json::{Map, Value};
 
 use crate::ctx::Loaded;
 use crate::reply::Reply;
@@ -16,7 +19,8 @@ pub struct Planned {
     pub ops: Vec<FileOp>,
     /// The class of each operation's path, in the order of `ops`.
     pub classes: Vec<ClassHit>,
-    /// The bytes that each operation replaces or deletes, in the order of `ops`: the old side of the diff.
+    /// The bytes that each operation replaces, deletes or moves something over, in the order of `ops`: the old side of the
+    /// diff; `None` where there are none, or the file is too large to be read.
     pub before: Vec<Option<Content>>,
     /// The answer, without the fact `change`.
     pub reply: Reply,
@@ -28,6 +32,12 @@ pub struct Planned {
     pub undoes: Option<ChangeId>,
     /// It takes back another's change: a human must agree in every profile.
     pub others_work: bool,
+    /// What an undo of the change does, in words: the answer then names the call.
+    pub back: Option<&'static str>,
+    /// Arguments that the call which a dry run offers has beside its own.
+    pub pinned: Map<String, Value>,
+    /// The content of the answer says what the diff does not: a dry run shows both.
+    pub listing: bool,
 }
 
 /// What a session knows of a file after its own change.
@@ -52,7 +62,6 @@ impl Planned {
     pub fn diff(&self, folders: &Folders, bytes: usize) -> String {
         let mut text = String::new();
         for (index, (op, before)) in self.ops.iter().zip(&self.before).enumerate() {
-            let path = folders.show(&op.at);
             if text.len() >= bytes {
                 text.push_str(&format!(
                     "… {} of {} paths are left out\n",
@@ -61,24 +70,83 @@ impl Planned {
                 ));
                 break;
             }
-            match &op.op {
-                Op::MakeDir { .. } => text.push_str(&format!("new directory {path}/\n")),
-                Op::Move { to, .. } => {
-                    text.push_str(&format!("rename from {path}\nrename to {}\n", folders.show(to)));
-                }
-                Op::RemoveDir => text.push_str(&format!("removed directory {path}/\n")),
-                Op::Create { new, .. } => {
-                    text.push_str(&file_diff("/dev/null", &path, None, Some(&new.content), bytes))
-                }
-                Op::Replace { new, .. } => {
-                    text.push_str(&file_diff(&path, &path, before.as_ref(), Some(&new.content), bytes));
-                }
-                Op::Delete { .. } => {
-                    text.push_str(&file_diff(&path, "/dev/null", before.as_ref(), None, bytes))
-                }
-            }
+            text.push_str(&one(folders, op, before.as_ref(), bytes));
         }
         text
+    }
+}
+
+/// One operation, in git's words where git has some.
+fn one(folders: &Folders, op: &FileOp, before: Option<&Content>, bytes: usize) -> String {
+    let path = name(folders, &op.at);
+    match &op.op {
+        Op::MakeDir { .. } => format!("new directory {path}/\n"),
+        Op::RemoveDir => format!("removed directory {path}/\n"),
+        Op::Move { to, what, over } => moved(&path, &name(folders, to), what, *over, before, bytes),
+        Op::Create { new, like } => {
+            let mode = new_mode(new).map(|mode| format!("new file mode {mode:06o}\n")).unwrap_or_default();
+            let like =
+                like.as_ref().map(|like| format!("like {}\n", name(folders, like))).unwrap_or_default();
+            mode + &like + &file_diff("/dev/null", &path, None, Some(&new.content), bytes)
+        }
+        Op::Replace { old, new } => {
+            let kinds = match (old.kind, new.kind) {
+                (EntryKind::File, EntryKind::File) => new.mode.map(|mode| EntryKind::File.bits() | mode),
+                (old, new) if old == new => None,
+                (_, kind) => Some(kind.bits()),
+            };
+            let mode = kinds.map(|mode| format!("new mode {mode:06o}\n")).unwrap_or_default();
+            if before.is_some_and(|before| **before == *new.content) && !mode.is_empty() {
+                return format!("--- {path}\n+++ {path}\n{mode}");
+            }
+            mode + &file_diff(&path, &path, before, Some(&new.content), bytes)
+        }
+        Op::Delete { old } => {
+            let link = if old.kind == EntryKind::Link { "deleted file mode 120000\n" } else { "" };
+            link.to_owned() + &gone(&path, before, bytes)
+        }
+    }
+}
+
+/// What stands at `from` goes to `to`, and what stood there goes.
+fn moved(
+    from: &str,
+    to: &str,
+    what: &Moved,
+    over: Option<Entry>,
+    before: Option<&Content>,
+    bytes: usize,
+) -> String {
+    let slash = if matches!(what, Moved::Directory { .. }) { "/" } else { "" };
+    let head = format!("rename from {from}{slash}\nrename to {to}{slash}\n");
+    match over {
+        None => head,
+        Some(_) => format!("{head}over what stands there:\n{}", gone(to, before, bytes)),
+    }
+}
+
+/// All of a file goes.
+fn gone(path: &str, before: Option<&Content>, bytes: usize) -> String {
+    match before {
+        Some(before) => file_diff(path, "/dev/null", Some(before), None, bytes),
+        None => format!("--- {path}\n+++ /dev/null\ntoo large to be shown\n"),
+    }
+}
+
+/// The mode that a new entry is given, where it is not the usual one.
+fn new_mode(new: &Body) -> Option<u32> {
+    match new.kind {
+        EntryKind::Link => Some(EntryKind::Link.bits()),
+        EntryKind::File => new.mode.map(|mode| EntryKind::File.bits() | mode),
+    }
+}
+
+/// A path in a line of a diff: nothing in it may end the line or hide.
+fn name(folders: &Folders, at: &WsPath) -> String {
+    let shown = folders.show(at);
+    match shown.chars().any(cotenant_model::needs_escape) {
+        true => cotenant_model::FactValue::from(shown).to_string(),
+        false => shown,
     }
 }
 

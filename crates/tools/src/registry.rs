@@ -4,7 +4,9 @@ use cotenant_model::ToolSet;
 use serde_json::Value;
 
 use crate::args::nearest;
-use crate::files::{create_path, edit_file, list_directory, read_file, search_files, write_file};
+use crate::files::{
+    create_path, delete_file, edit_file, list_directory, read_file, search_files, write_file,
+};
 use crate::history::{list, show_change, undo};
 use crate::session::{read_more, retry, whoami};
 use crate::tool::Tool;
@@ -16,6 +18,7 @@ pub static TOOLS: &[&Tool] = &[
     &search_files::TOOL,
     &edit_file::TOOL,
     &write_file::TOOL,
+    &delete_file::TOOL,
     &undo::TOOL,
     &read_more::TOOL,
     &retry::TOOL,

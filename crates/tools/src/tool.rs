@@ -97,6 +97,11 @@ impl Tool {
         !matches!(self.run, Run::Look(_))
     }
 
+    /// Whether it has an argument of that name.
+    pub fn takes(&self, name: &str) -> bool {
+        self.params.iter().any(|param| param.name == name)
+    }
+
     /// Its entry of `tools/list`.
     pub fn listing(&self, structured: bool) -> Value {
         let mut entry = Map::new();

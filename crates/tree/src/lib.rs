@@ -24,7 +24,7 @@ mod tree;
 mod walk;
 
 pub use below::Below;
-pub use content::{ContentHits, ContentQuery, FileHits, HitLine, Output, SearchError};
+pub use content::{ContentHits, ContentQuery, FileHits, Files, HitLine, Output, SearchError};
 pub use dir::{Dir, Ident, Stat};
 pub use error::{NotAFile, TreeError, path_refusal};
 pub use lines::{LineWindow, RawLine};

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 
-use cotenant_model::{FolderId, RelPath};
+use cotenant_model::{Digest, FolderId, RelPath};
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 
@@ -15,6 +15,8 @@ use crate::tree::Tree;
 
 /// How often a file that changes under the read is read again (R18).
 pub(crate) const MAX_REREADS: usize = 3;
+/// Bytes of a file that are in memory at once while it is digested.
+const PIECE: usize = 256 * 1024;
 /// The largest settings file that is looked at, in bytes.
 const META_LIMIT: u64 = 1024 * 1024;
 
@@ -47,6 +49,31 @@ impl Tree {
             }
             rereads += 1;
         }
+    }
+
+    /// The digest of the file at `place`, whatever its size, without holding it in memory. One that changes meanwhile is
+    /// `Changing`.
+    pub fn digest(&self, place: &Place) -> Result<Digest, TreeError> {
+        for _ in 0..=MAX_REREADS {
+            let (file, stat) = open(place)?;
+            let digest = Digest::stream(|sink| stream(&file, sink)).map_err(|error| io_error(&error))?;
+            if is_same(place, &stat) {
+                return Ok(digest);
+            }
+        }
+        Err(TreeError::Changing)
+    }
+
+    /// What the link at `place` says.
+    pub fn link_target(&self, place: &Place) -> Result<Vec<u8>, TreeError> {
+        if place.kind != Kind::Link {
+            return Err(TreeError::NotFound);
+        }
+        sys::read_link(place.parent.fd(), &place.leaf).map_err(|errno| match errno {
+            // It is something else by now.
+            Errno::INVAL => TreeError::Changing,
+            errno => TreeError::of(errno, "reading the link"),
+        })
     }
 
     /// The bytes of a settings file (`cotenant.toml`, `.editorconfig`, `.gitattributes`), protected or not: a regular
@@ -89,6 +116,19 @@ pub(crate) fn is_same(place: &Place, stat: &Stat) -> bool {
         (now.stat.dev, now.stat.ino, now.stat.size, now.stat.ctime_ns)
             == (stat.dev, stat.ino, stat.size, stat.ctime_ns)
     })
+}
+
+/// Hands all bytes of `file` over, piece by piece.
+fn stream(mut file: &File, sink: &mut dyn FnMut(&[u8])) -> std::io::Result<()> {
+    let mut buffer = vec![0; PIECE];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => sink(&buffer[..read]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// All bytes of `file`, which has `size` of them, unless it has grown over `limit`.

@@ -123,3 +123,52 @@ fn a_replaced_root_is_nothing_that_was_missed() {
     assert!(unseen(&coord, B, "f").is_empty());
     assert_eq!(coord.own_changes(A).unwrap().changed.len(), 1, "own work stands in the history");
 }
+
+#[test]
+fn a_move_is_told_once_with_its_goal_and_what_was_read_goes_along() {
+    let mut coord = pair();
+    for path in ["d/f", "d/sub/g", "other"] {
+        coord.shown(A, &at(path), all(path, 3), NOW);
+        coord.shown(B, &at(path), all(path, 3), NOW);
+    }
+    coord.moved(Some(A), ChangeId(9), &at("d"), &at("e"), NOW);
+    assert_eq!(
+        told(&mut coord, B),
+        ["moved d: agent-a moved it to e (c9, 0 s ago); what you read of it holds there"]
+    );
+    assert!(told(&mut coord, A).is_empty(), "who moved it knows");
+    assert_eq!(coord.receipt(B, &at("e/sub/g")).unwrap().digest, digest("d/sub/g"));
+    assert_eq!(coord.own_changes(A).unwrap().changed.keys().collect::<Vec<_>>(), [&at("e")]);
+    coord.moved(None, ChangeId(10), &at("other"), &at("d"), NOW);
+    for id in [A, B] {
+        let text = told(&mut coord, id);
+        assert!(
+            text[0].starts_with("moved other: another program or a human moved it to d (c10"),
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn work_and_what_was_missed_follow_a_file_and_seeing_it_there_is_enough() {
+    let mut coord = pair();
+    coord.shown(B, &at("d/f"), all("v1", 9), NOW);
+    landed(&mut coord, Some(A), 7, "d/f", Some("v2"));
+    landed(&mut coord, Some(A), 8, "e/f", Some("v1"));
+    coord.moved(Some(A), ChangeId(9), &at("d/f"), &at("e/f"), NOW);
+    assert!(unseen(&coord, B, "d/f").is_empty());
+    assert_eq!(unseen(&coord, B, "e/f"), [7]);
+    assert_eq!(coord.own_changes(A).unwrap().changed[&at("e/f")], [ChangeId(8), ChangeId(7), ChangeId(9)]);
+    coord.shown(B, &at("e/f"), all("v2", 9), NOW);
+    assert!(unseen(&coord, B, "e/f").is_empty());
+    let left = told(&mut coord, B);
+    assert!(left.iter().all(|notice| !notice.starts_with("moved")), "{left:?}");
+}
+
+#[test]
+fn a_move_of_what_nobody_saw_is_no_news() {
+    let mut coord = pair();
+    coord.shown(B, &at("dx"), all("v1", 9), NOW);
+    coord.moved(Some(A), ChangeId(9), &at("d"), &at("e"), NOW);
+    assert!(told(&mut coord, B).is_empty());
+}

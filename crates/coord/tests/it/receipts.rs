@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cotenant_coord::{Coord, LineMap, Lines, Shown, Standing};
-use cotenant_model::{Millis, SessionId};
+use cotenant_model::{ChangeId, Millis, SessionId};
 use cotenant_text::Region;
 use proptest::prelude::*;
 
@@ -131,7 +131,7 @@ fn deleted_forgotten_moved_and_void() {
     coord.renewed(A, &at("dx"), digest("dx"), None, &LineMap::default(), NOW);
     assert!(coord.receipt(A, &at("dx")).is_none() && coord.receipt(B, &at("dx")).is_some());
 
-    coord.moved(&at("d"), &at("e"));
+    coord.moved(Some(A), ChangeId(1), &at("d"), &at("e"), NOW);
     for (path, digest_of) in [("e/f", "d/f"), ("e/sub/g", "d/sub/g")] {
         assert_eq!(coord.receipt(B, &at(path)).unwrap().digest, digest(digest_of), "{path}");
     }
@@ -150,12 +150,12 @@ fn a_move_to_another_folder_and_into_a_longer_name() {
     let mut coord = pair();
     coord.shown(A, &at("a"), all("a", 1), NOW);
     coord.shown(A, &at("ab"), all("ab", 1), NOW);
-    coord.moved(&at("a"), &docs("x/y/a"));
+    coord.moved(Some(A), ChangeId(1), &at("a"), &docs("x/y/a"), NOW);
     assert_eq!(coord.receipt(A, &docs("x/y/a")).unwrap().digest, digest("a"));
     assert!(coord.receipt(A, &at("ab")).is_some(), "a longer name is no path below");
     // Into itself, deeper: what lay there is not lost on the way.
-    coord.moved(&docs("x"), &docs("x2"));
-    coord.moved(&docs("x2"), &docs("x2/in"));
+    coord.moved(Some(A), ChangeId(1), &docs("x"), &docs("x2"), NOW);
+    coord.moved(Some(A), ChangeId(1), &docs("x2"), &docs("x2/in"), NOW);
     assert!(coord.receipt(A, &docs("x2/in/y/a")).is_some());
 }
 

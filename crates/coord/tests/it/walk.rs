@@ -85,7 +85,7 @@ fn apply(coord: &mut Coord, now: &mut Millis, tickets: &mut Vec<Ticket>, step: S
             format!("{:?}", coord.keep_suggestion(id, suggestion, *now))
         }
         16 => {
-            coord.moved(&path, &at("moved"));
+            coord.moved(Some(id), ChangeId(7), &path, &at("moved"), *now);
             coord.counted(id, "edit_file", Err(Code::TextNotFound));
             coord.missed_text(id, &version);
             format!("{:?}", coord.signatures())

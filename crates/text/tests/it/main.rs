@@ -24,4 +24,5 @@ mod patches;
 mod project_rules;
 mod reading;
 mod stale_cases;
+mod substitutions;
 mod writing;

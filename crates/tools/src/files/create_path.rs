@@ -4,7 +4,7 @@ use cotenant_model::{ClassHit, Code, FileOp, Op, Refusal, ToolSet};
 use cotenant_tree::Kind as Found;
 use serde_json::json;
 
-use super::write_file;
+use super::{overwrite, write_file};
 use crate::args::Args;
 use crate::ctx::Ctx;
 use crate::planned::Planned;
@@ -60,7 +60,7 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Planned, Refusal> {
                 ..Planned::default()
             })
         }
-        Found::File(_) => Err(write_file::already_exists(ctx, &place, "create_path never overwrites")),
+        Found::File(_) => Err(overwrite::already_exists(ctx, &place, "create_path never overwrites")),
         _ => Err(Refusal::new(Code::AlreadyExists, format!("{shown} exists already; nothing was done."))
             .fact("path", shown.as_str())
             .next(ctx.call("list_directory", json!({"path": shown})))),

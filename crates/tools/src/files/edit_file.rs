@@ -7,7 +7,7 @@ use cotenant_tree::Place;
 use serde_json::{Map, Value, json};
 
 use super::edit_refusals as refuse;
-use super::write_file;
+use super::{overwrite, write_file};
 use crate::args::{Args, bad};
 use crate::ctx::{Ctx, Loaded, MayEdit};
 use crate::planned::{After, Planned};
@@ -80,7 +80,7 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Planned, Refusal> {
     }
     ctx.require_file(&place)?;
     if creates {
-        return Err(write_file::already_exists(ctx, &place, "old_text is empty, which creates a file"));
+        return Err(overwrite::already_exists(ctx, &place, "old_text is empty, which creates a file"));
     }
     ctx.writable(&place)?;
     let loaded = ctx.load(&place)?;

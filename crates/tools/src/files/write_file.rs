@@ -1,12 +1,12 @@
 //! `write_file`: a new file with its missing parents, or a whole file over one that was seen or whose digest is known.
 
-use cotenant_coord::{LineMap, OverwriteDecision, decide_overwrite};
+use cotenant_coord::LineMap;
 use cotenant_model::{Body, ClassHit, Code, Entry, FileOp, Op, Refusal, ToolSet};
 use cotenant_text::{EditError, Encoding, Eol, Want};
 use cotenant_tree::{Kind as Found, Place};
-use serde_json::json;
 
 use super::edit_refusals::not_encodable;
+use super::overwrite;
 use crate::args::{Args, bad};
 use crate::ctx::{Ctx, Loaded};
 use crate::planned::{After, Planned};
@@ -35,9 +35,6 @@ pub const TOOL: Tool = Tool {
     run: Run::Change(run),
 };
 
-/// Bytes of the existing file's first lines that a refusal shows.
-const GLIMPSE: usize = 60;
-
 fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Planned, Refusal> {
     let place = ctx.place(args.need("path"))?;
     let want = want(args)?;
@@ -46,9 +43,9 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Planned, Refusal> {
     }
     ctx.require_file(&place)?;
     if !args.flag("overwrite") {
-        return Err(already_exists(ctx, &place, "overwrite is false"));
+        return Err(overwrite::already_exists(ctx, &place, "overwrite is false"));
     }
-    overwrite(ctx, &place, args, &want)
+    replace(ctx, &place, args, &want)
 }
 
 fn want(args: &Args) -> Result<Want, Refusal> {
@@ -144,10 +141,10 @@ fn form(reply: Reply, loaded: Option<&Loaded>) -> Reply {
         .fact_if("final_newline", (!loaded.bytes.is_empty() && !loaded.form.final_newline).then_some(false))
 }
 
-fn overwrite(ctx: &Ctx<'_>, place: &Place, args: &Args, want: &Want) -> Result<Planned, Refusal> {
+fn replace(ctx: &Ctx<'_>, place: &Place, args: &Args, want: &Want) -> Result<Planned, Refusal> {
     ctx.writable(place)?;
     let old = ctx.load_any(place)?;
-    may_overwrite(ctx, place, &old, args.text("expected_digest"))?;
+    overwrite::may_go(ctx, place, &old, args.text("expected_digest"), "overwriting replaces")?;
     let keep = old.text.then_some(&old.form);
     let bytes = cotenant_text::compose(args.need("content"), keep, want)
         .map_err(|error| unencodable(ctx, place, error))?;
@@ -196,73 +193,6 @@ fn overwrite(ctx: &Ctx<'_>, place: &Place, args: &Args, want: &Want) -> Result<P
     })
 }
 
-fn may_overwrite(ctx: &Ctx<'_>, place: &Place, old: &Loaded, expected: Option<&str>) -> Result<(), Refusal> {
-    let shown = ctx.show(&place.asked);
-    let standing = ctx.standing(&place.real, old.digest);
-    let digest = old.digest.to_string();
-    let again = |token| ctx.call("retry", json!({"token": token, "set": {"expected_digest": digest}}));
-    match decide_overwrite(&standing, expected, old.digest) {
-        OverwriteDecision::Go => Ok(()),
-        OverwriteDecision::NeedsRead => Err(Refusal::new(
-            Code::EditRequiresPriorRead,
-            format!("You have not seen {shown} in this session, and overwriting replaces all of it. Nothing was written."),
-        )
-        .fact("path", shown.as_str())
-        .fact("lines", old.line_count())
-        .fact("bytes", old.bytes.len())
-        .fact("digest", digest.as_str())
-        .next(if old.text {
-            let look = ctx.call("read_file", json!({"path": shown}));
-            format!("{look} and look; if all of it shall go: {}", again(ctx.retry_token()))
-        } else {
-            format!("it is not text; if all of it shall go: {}", again(ctx.retry_token()))
-        })),
-        OverwriteDecision::NotWhole { seen } => {
-            let seen = ranges(&seen);
-            Err(Refusal::new(
-                Code::EditRequiresPriorRead,
-                format!("You have seen only {seen} of the {} lines of {shown}, and overwriting replaces all of it. Nothing was written.", old.line_count()),
-            )
-            .fact("path", shown.as_str())
-            .fact("lines", old.line_count())
-            .fact("seen", seen)
-            .fact("digest", digest.as_str())
-            .next(format!("edit_file for a part; if all of it shall go: {}", again(ctx.retry_token()))))
-        }
-        OverwriteDecision::Changed => Err(ctx.changed_since(place, old, false)),
-    }
-}
-
-/// `ALREADY_EXISTS`, with what one must know to go on.
-pub fn already_exists(ctx: &Ctx<'_>, place: &Place, why: &str) -> Refusal {
-    let shown = ctx.show(&place.asked);
-    let read = json!({"path": shown});
-    let old = match ctx.load_any(place) {
-        Ok(old) => old,
-        Err(refusal) => return refusal,
-    };
-    let digest = old.digest.to_string();
-    let refusal = Refusal::new(
-        Code::AlreadyExists,
-        format!(
-            "{shown} exists and {why}. {}Nothing was written. Last change: {}.",
-            old.glimpse(GLIMPSE),
-            ctx.who_changed(&place.real)
-        ),
-    )
-    .fact("path", shown.as_str())
-    .fact("lines", old.line_count())
-    .fact("bytes", old.bytes.len())
-    .fact("digest", digest.as_str());
-    if ctx.tool_name() != TOOL.name {
-        return refusal.next(format!("{}, then edit_file a part of it", ctx.call("read_file", read)));
-    }
-    let token = ctx.retry_token();
-    let over =
-        ctx.call("retry", json!({"token": token, "set": {"overwrite": true, "expected_digest": digest}}));
-    refusal.next(format!("to replace it, {over} (the content is kept, do not send it again); to change part of it, read_file and edit_file"))
-}
-
 fn unencodable(ctx: &Ctx<'_>, place: &Place, error: EditError) -> Refusal {
     let shown = ctx.show(&place.asked);
     match error {
@@ -271,10 +201,4 @@ fn unencodable(ctx: &Ctx<'_>, place: &Place, error: EditError) -> Refusal {
         }
         other => Refusal::new(Code::BadInput, format!("{other}; nothing was written.")).fact("path", shown),
     }
-}
-
-/// Line ranges as `1-100,200-220`.
-fn ranges(lines: &cotenant_coord::LineSet) -> String {
-    let list: Vec<String> = lines.ranges().iter().map(|(first, last)| format!("{first}-{last}")).collect();
-    list.join(",")
 }

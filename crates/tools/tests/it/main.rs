@@ -12,6 +12,7 @@ mod approvals;
 mod arguments;
 mod coercion;
 mod concurrent;
+mod deleting;
 mod diffs;
 mod edits;
 mod every_answer;

@@ -113,6 +113,15 @@ pub struct ContentHits {
     pub clipped_lines: usize,
 }
 
+/// The files that a search looks into.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// In byte order.
+    pub paths: Vec<WsPath>,
+    /// What was passed over: (`ignored` | `protected` | `links` | `unreadable` | `mounts` | `other`, how many).
+    pub skipped: Vec<(&'static str, usize)>,
+}
+
 /// Why nothing was searched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SearchError {
@@ -160,9 +169,8 @@ impl Tree {
     /// binary and counted as skipped, unless it is UTF-16 by its mark; one over 16 MiB is searched in pieces.
     pub fn search_content(&self, place: &Place, query: &ContentQuery) -> Result<ContentHits, SearchError> {
         let (matcher, multiline) = matcher::build(query)?;
-        let glob = query.glob.as_deref().map(PathGlob::new).transpose()?;
         let root = self.root_dir(place.real.folder).ok_or(TreeError::NotFound)?;
-        let (files, left_out) = self.files_to_search(place, query, glob.as_ref())?;
+        let (files, left_out) = self.files_to_search(place, query.glob.as_deref(), query.include_ignored)?;
         let job = Job {
             root: &root,
             files,
@@ -184,26 +192,32 @@ impl Tree {
         Ok(job.page.into_inner().unwrap_or_else(PoisonError::into_inner).finish())
     }
 
-    /// The files below the place in byte order of their paths, and what was passed over.
+    /// The files that a content search looks into: those below `place` that fit `glob`, or the file there, in byte order
+    /// of their paths; and what was passed over, by reason.
+    pub fn files(&self, place: &Place, glob: Option<&str>) -> Result<Files, SearchError> {
+        let (paths, left_out) = self.files_to_search(place, glob, false)?;
+        Ok(Files { paths, skipped: left_out.named() })
+    }
+
     fn files_to_search(
         &self,
         place: &Place,
-        query: &ContentQuery,
-        glob: Option<&PathGlob>,
-    ) -> Result<(Vec<WsPath>, LeftOut), TreeError> {
+        glob: Option<&str>,
+        include_ignored: bool,
+    ) -> Result<(Vec<WsPath>, LeftOut), SearchError> {
+        let glob = glob.map(PathGlob::new).transpose()?;
         match place.kind {
-            Kind::Absent { .. } => return Err(TreeError::NotFound),
+            Kind::Absent { .. } => return Err(TreeError::NotFound.into()),
             // A file that is named is searched, whatever the glob and the ignore files say.
             Kind::File(_) | Kind::Link => return Ok((vec![place.real.clone()], LeftOut::default())),
             Kind::Dir => {}
         }
-        let options = walk::Options { include_ignored: query.include_ignored, ..walk::Options::default() };
-        let walked = self.walk(&place.real, options);
+        let walked = self.walk(&place.real, walk::Options { include_ignored, ..walk::Options::default() });
         let mut left_out = walked.left_out;
         let below = place.real.path.as_bytes().len();
         let mut files = Vec::new();
         walked.for_each(|path, kind| match kind {
-            EntryKind::File if glob.is_none_or(|glob| glob.fits(path, below)) => {
+            EntryKind::File if glob.as_ref().is_none_or(|glob| glob.fits(path, below)) => {
                 files.extend(ws_path(&place.real, path));
             }
             EntryKind::File | EntryKind::Dir => {}

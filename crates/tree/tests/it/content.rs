@@ -249,3 +249,22 @@ fn the_answer_is_the_same_every_time_on_many_files() {
         assert_eq!(again.total_matches, first.total_matches);
     }
 }
+
+#[test]
+fn the_files_of_a_search_are_told_without_searching() {
+    let ws = ws(
+        "mkdir -p d/e skip; touch d/a.rs d/e/b.rs d/c.md skip/x.rs .env; printf 'skip/\\n' > .gitignore; ln -s d l",
+    );
+    let paths = |path: &str, glob: Option<&str>| {
+        let files = ws.tree.files(&ws.at(path), glob).unwrap();
+        (files.paths.iter().map(|path| path.path.to_string()).collect::<Vec<_>>(), files.skipped)
+    };
+    let (found, skipped) = paths(".", Some("*.rs"));
+    assert_eq!(found, ["d/a.rs", "d/e/b.rs"]);
+    assert_eq!(skipped, [("ignored", 1), ("protected", 1), ("links", 1)]);
+    assert_eq!(paths("d", Some("!*.rs")).0, ["d/c.md"]);
+    assert_eq!(paths("skip", None).0, ["skip/x.rs"], "what is named is meant");
+    assert_eq!(paths("d/c.md", Some("*.rs")).0, ["d/c.md"]);
+    assert!(matches!(ws.tree.files(&ws.at("none"), None), Err(SearchError::Tree(_))));
+    assert!(matches!(ws.tree.files(&ws.at("."), Some("a{")), Err(SearchError::PatternInvalid { .. })));
+}

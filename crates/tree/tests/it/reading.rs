@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use cotenant_model::{FolderId, RelPath};
+use cotenant_model::{Digest, FolderId, RelPath};
 use cotenant_tree::TreeError;
 
 use crate::fixture::{StopOnDrop, ws};
@@ -98,4 +98,28 @@ fn settings_files_are_read_though_protected_but_only_if_regular() {
     for path in [".editorconfig", ".gitattributes", "absent", "d", "big"] {
         assert_eq!(read(path), None, "{path}");
     }
+}
+
+#[test]
+fn a_digest_is_that_of_the_bytes_whatever_their_number() {
+    let ws = ws("mkdir d");
+    for size in [0, 1, 256 * 1024, 256 * 1024 + 1, 1_000_000] {
+        let bytes: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
+        std::fs::write(ws.scratch.path("a"), &bytes).unwrap();
+        assert_eq!(ws.tree.digest(&ws.at("a")).unwrap(), Digest::of(&bytes), "{size}");
+    }
+    assert!(matches!(ws.tree.digest(&ws.at("d")), Err(TreeError::NotAFile { .. })));
+    assert_eq!(ws.tree.digest(&ws.at("none")), Err(TreeError::NotFound));
+}
+
+#[test]
+fn a_link_says_its_target_and_nothing_else_does() {
+    let ws = ws("echo x > a; ln -s 'no/where at all' l");
+    let link = ws.tree.locate_link(&ws.wire("l")).unwrap();
+    assert_eq!(ws.tree.link_target(&link).unwrap(), b"no/where at all");
+    assert_eq!(ws.tree.link_target(&ws.at("a")), Err(TreeError::NotFound));
+    ws.scratch.sh("rm l");
+    assert_eq!(ws.tree.link_target(&link), Err(TreeError::NotFound));
+    ws.scratch.sh("echo 'a file now' > l");
+    assert_eq!(ws.tree.link_target(&link), Err(TreeError::Changing));
 }

@@ -1,0 +1,42 @@
+//! What a call must know of a file or link that it takes as a whole: its weight, its target, where it went.
+
+use cotenant_model::{Content, Digest, Entry, Refusal};
+use cotenant_tree::Place;
+
+use crate::ctx::{Ctx, Loaded};
+
+/// A symbolic link itself.
+pub struct Link {
+    /// The text of its target.
+    pub content: Content,
+}
+
+impl Link {
+    /// As a plan names it.
+    pub fn entry(&self) -> Entry {
+        Entry::link(Digest::of(&self.content))
+    }
+}
+
+impl Ctx<'_> {
+    /// The link at a place.
+    pub fn link(&self, place: &Place) -> Result<Link, Refusal> {
+        let target = self.tree(|tree| tree.link_target(place), &place.asked)?;
+        Ok(Link { content: target.into() })
+    }
+
+    /// The target of a link as an answer shows it.
+    pub fn told(&self, link: &Link) -> String {
+        cotenant_text::shown(&link.content).into_owned()
+    }
+
+    /// Reads a file that is to go as a whole. Of one that is too large to be shown only the digest is taken: it has no
+    /// bytes then, and is no text.
+    pub fn weigh(&self, place: &Place) -> Result<Loaded, Refusal> {
+        if self.size(place) <= self.limits().text_bytes {
+            return self.load_any(place);
+        }
+        let digest = self.tree(|tree| tree.digest(place), &place.asked)?;
+        Ok(Loaded::unread(digest, "it is too large to be shown as a whole"))
+    }
+}
