@@ -1,6 +1,6 @@
 //! Reading history: changes by id, path, agent, session, turn and time, newest first.
 
-use cotenant_model::{Change, ChangeId, Millis, Outcome, RelPath, SessionId, WsPath};
+use cotenant_model::{Change, ChangeFile, ChangeId, ChangeOp, Millis, Outcome, RelPath, SessionId, WsPath};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
 
@@ -11,7 +11,8 @@ type Sql<T> = rusqlite::Result<T>;
 /// Which changes to list.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
-    /// On this path; a directory covers all below. `None`: everywhere.
+    /// On this path; a directory covers all below. A move is at both its ends, and where it is of a directory, at every
+    /// path below those. `None`: everywhere.
     pub path: Option<WsPath>,
     /// By this agent.
     pub agent: Option<String>,
@@ -50,8 +51,15 @@ impl Query {
                 Some(Since::Change(id)) => change.id > id,
                 Some(Since::Time(time)) => change.time >= time,
             }
-            && self.path.as_ref().is_none_or(|path| change.files.iter().any(|file| file.at.is_within(path)))
+            && self.path.as_ref().is_none_or(|path| change.files.iter().any(|file| touches(file, path)))
     }
+}
+
+/// Whether a path, or one below it, was changed or moved along.
+fn touches(file: &ChangeFile, path: &WsPath) -> bool {
+    let moved = file.from.as_ref().filter(|_| file.op == ChangeOp::Move);
+    file.at.is_within(path)
+        || moved.is_some_and(|from| from.is_within(path) || path.is_within(from) || path.is_within(&file.at))
 }
 
 impl Ledger {
@@ -113,7 +121,8 @@ fn limit(query: &Query) -> usize {
     if query.limit == 0 { usize::MAX } else { query.limit }
 }
 
-fn one(conn: &Connection, id: u64) -> Sql<Option<Change>> {
+/// A sealed change.
+pub(crate) fn one(conn: &Connection, id: u64) -> Sql<Option<Change>> {
     let sql = format!("SELECT {}, outcome FROM change WHERE id = ?1", rows::CHANGE);
     let change =
         conn.prepare_cached(&sql)?.query_map([id.cast_signed()], rows::change)?.next().transpose()?;
@@ -156,15 +165,17 @@ fn sealed(conn: &Connection, query: &Query) -> Sql<Vec<u64>> {
     want(" ORDER BY 1 DESC LIMIT ?", i64::try_from(limit(query)).unwrap_or(i64::MAX).into());
     let sql = match source {
         Source::All => format!("SELECT c.id FROM change c WHERE 1{wanted}"),
-        Source::Dense(places) => format!(
-            "SELECT c.id FROM change c WHERE EXISTS (SELECT 1 FROM file f CROSS JOIN path p ON p.id = f.path \
-             WHERE f.change = c.id AND {places}){wanted}"
+        Source::Dense { places, above } => format!(
+            "SELECT c.id FROM change c WHERE (EXISTS (SELECT 1 FROM file f CROSS JOIN path p ON p.id = f.path \
+             WHERE f.change = c.id AND {places}) OR EXISTS (SELECT 1 FROM file f CROSS JOIN path p ON p.id = f.origin \
+             WHERE f.change = c.id AND f.op = {MOVE} AND {places}) OR c.id IN ({above})){wanted}"
         ),
         Source::Single => format!(
             "SELECT DISTINCT f.change FROM file f CROSS JOIN change c ON c.id = f.change WHERE f.path = ?1{wanted}"
         ),
-        Source::Sparse => format!(
-            "SELECT c.id FROM change c WHERE c.id IN (SELECT f.change FROM file f WHERE f.path IN ({NUMBERS})){wanted}"
+        Source::Sparse { above } => format!(
+            "SELECT c.id FROM change c WHERE c.id IN (SELECT f.change FROM file f WHERE f.path IN ({NUMBERS}) \
+             UNION ALL {MOVED_FROM} UNION ALL {above}){wanted}"
         ),
     };
     conn.prepare_cached(&sql)?
@@ -176,11 +187,17 @@ fn sealed(conn: &Connection, query: &Query) -> Sql<Vec<u64>> {
 enum Source {
     All,
     /// Many changes are meant (those of the paths that fit the condition): from the newest change backwards.
-    Dense(&'static str),
-    /// One path, by its number: its changes stand in order in the index.
+    /// `above`: the changes that moved a directory it lies in.
+    Dense {
+        places: &'static str,
+        above: String,
+    },
+    /// One path that was never moved, by its number: its changes stand in order in the index.
     Single,
     /// Few changes are meant, of a path and what lies below it: all of them, then sorted.
-    Sparse,
+    Sparse {
+        above: String,
+    },
 }
 
 const FOLDER: &str = "p.folder = ?1";
@@ -195,25 +212,55 @@ const BELOW: &str = "p.folder = ?1 AND (p.bytes = ?2 OR (p.bytes > ?3 AND p.byte
 /// The numbers of those paths; in two parts, because SQLite would look at a whole folder for the one with `OR`.
 const NUMBERS: &str = "SELECT id FROM path WHERE folder = ?1 AND bytes = ?2 \
                        UNION ALL SELECT id FROM path WHERE folder = ?1 AND bytes > ?3 AND bytes < ?4";
+/// The number of a move in `file.op`.
+const MOVE: i64 = 5;
+/// The changes that moved one of those paths away.
+const MOVED_FROM: &str = "SELECT f.change FROM file f WHERE f.op = 5 AND f.origin IN ( \
+                          SELECT id FROM path WHERE folder = ?1 AND bytes = ?2 \
+                          UNION ALL SELECT id FROM path WHERE folder = ?1 AND bytes > ?3 AND bytes < ?4)";
 /// From so many changes on, a directory's are many.
 const MANY: i64 = 2000;
 
 fn source(conn: &Connection, at: &WsPath) -> Sql<(Source, Vec<Value>)> {
     if at.path == RelPath::root() {
-        return Ok((Source::Dense(FOLDER), vec![at.folder.0.into()]));
+        let above = "SELECT 0".to_owned();
+        return Ok((Source::Dense { places: FOLDER, above }, vec![at.folder.0.into()]));
     }
-    let values: Vec<Value> = std::iter::once(at.folder.0.into()).chain(below(at)).collect();
+    let mut values: Vec<Value> = std::iter::once(at.folder.0.into()).chain(below(at)).collect();
     let numbers: Vec<i64> = conn
         .prepare_cached(&format!("{NUMBERS} LIMIT 2"))?
         .query_map(params_from_iter(values.iter()), |row| row.get(0))?
         .collect::<Sql<_>>()?;
+    let (above, ancestors) = moved_above(at, values.len());
     if let [number] = numbers[..] {
-        return Ok((Source::Single, vec![number.into()]));
+        let moved = format!("SELECT 1 FROM ({MOVED_FROM} UNION ALL {above}) LIMIT 1");
+        if !conn.prepare_cached(&moved)?.exists(params_from_iter(values.iter().chain(&ancestors)))? {
+            return Ok((Source::Single, vec![number.into()]));
+        }
     }
     let sql = format!(
         "SELECT count(*) FROM (SELECT 1 FROM ({NUMBERS}) p CROSS JOIN file f ON f.path = p.id LIMIT {MANY})"
     );
     let touched: i64 =
         conn.prepare_cached(&sql)?.query_row(params_from_iter(values.iter()), |row| row.get(0))?;
-    Ok((if touched < MANY { Source::Sparse } else { Source::Dense(BELOW) }, values))
+    values.extend(ancestors);
+    Ok((
+        if touched < MANY { Source::Sparse { above } } else { Source::Dense { places: BELOW, above } },
+        values,
+    ))
+}
+
+/// The changes that moved a directory which `at` lies in, to or fro, and their values, numbered on from `used`.
+fn moved_above(at: &WsPath, used: usize) -> (String, Vec<Value>) {
+    let above = std::iter::successors(at.parent(), WsPath::parent).filter(|dir| !dir.path.is_root());
+    let ancestors: Vec<Value> = above.map(|dir| dir.path.as_bytes().to_vec().into()).collect();
+    let names: Vec<String> = (used + 1..=used + ancestors.len()).map(|number| format!("?{number}")).collect();
+    let end = |column: &str| {
+        format!(
+            "SELECT f.change FROM path p CROSS JOIN file f ON f.{column} = p.id \
+             WHERE f.op = {MOVE} AND p.folder = ?1 AND p.bytes IN ({})",
+            names.join(", ")
+        )
+    };
+    (format!("{} UNION ALL {}", end("path"), end("origin")), ancestors)
 }

@@ -26,6 +26,7 @@
 mod blobs;
 mod delta;
 mod error;
+mod follow;
 mod history;
 mod intent;
 mod journal;
@@ -55,6 +56,7 @@ use cotenant_model::{ChangeId, Digest, Durability, Millis};
 use rusqlite::{Connection, params};
 
 pub use error::LedgerError;
+pub use follow::{Point, Whereabouts};
 pub use history::{Query, Since};
 pub use intent::{IDEMPOTENCY_MS, INLINE_MAX, Idempotency, Intent, IntentPath, ParentId, Recalled};
 pub use journal::{JournalEntry, JournalReport, verify_export};

@@ -15,18 +15,21 @@ fn place() -> impl Strategy<Value = WsPath> {
 }
 
 fn file() -> impl Strategy<Value = ChangeFile> {
-    (place(), 0_u8..5, 0_u8..3, 0_u8..3).prop_map(|(at, op, pre, post)| {
+    (place(), 0_u8..7, 0_u8..3, 0_u8..3, place()).prop_map(|(at, op, pre, post, from)| {
         let image = |number| (number > 0).then(|| Digest::of(&[number]));
         let ops =
             [ChangeOp::Create, ChangeOp::Edit, ChangeOp::Delete, ChangeOp::MakeDir, ChangeOp::RemoveDir];
+        let op = ops.get(usize::from(op)).copied().unwrap_or(ChangeOp::Move);
+        // A copy comes from somewhere, too, but nothing happens there.
+        let comes = op == ChangeOp::Move || op == ChangeOp::Create && pre == 0;
         ChangeFile {
             at,
-            op: ops[usize::from(op)],
+            op,
             pre: image(pre),
             post: image(post),
             pre_mode: 0o600 + u32::from(pre),
             post_mode: 0o100_644,
-            from: None,
+            from: comes.then_some(from),
         }
     })
 }
@@ -95,8 +98,12 @@ fn meant(query: &Query, change: &Change) -> bool {
         at.folder == top.folder
             && (top.path.is_root() || path == top_path || path.starts_with(&format!("{top_path}/")))
     };
+    let moved = |file: &ChangeFile, top: &WsPath| {
+        file.op == ChangeOp::Move
+            && file.from.iter().chain([&file.at]).any(|end| under(end, top) || under(top, end))
+    };
     if let Some(top) = &query.path
-        && !change.files.iter().any(|file| under(&file.at, top))
+        && !change.files.iter().any(|file| under(&file.at, top) || moved(file, top))
     {
         return false;
     }

@@ -11,6 +11,7 @@
 mod blobs;
 mod crash;
 mod fault;
+mod follow;
 mod history;
 mod journal;
 mod machine;
