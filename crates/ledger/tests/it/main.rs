@@ -19,6 +19,7 @@ mod pack;
 mod recall;
 mod retention;
 mod round;
+mod stock;
 mod trash;
 
 use std::path::{Path, PathBuf};
