@@ -4,7 +4,7 @@
 
 use std::io;
 
-use cotenant_tree::commit::{self, FileId, Held, Spot};
+use cotenant_tree::commit::{self, FileId, Held};
 
 use super::desk::{Desk, Ours, Pair};
 use super::miss::{Doing, Miss};
@@ -69,65 +69,6 @@ impl Desk {
         }
     }
 
-    /// Takes a move back: what was moved goes where it came from, and what it displaced comes up again. The move's own
-    /// file is told by its inode: whoever writes into it meanwhile writes into the same file at either place.
-    pub(super) fn back_move(&self, pair: &Pair, source: &Spot, moved: FileId) -> Result<Top, Miss> {
-        self.step("back.move", &pair.at).stuck("taking back")?;
-        if pair.target.id().stuck("looking at what was moved to")? != Some(moved) {
-            // Replaced or removed by another program since: that stays, and what was displaced is kept.
-            return Ok(Top::Foreign);
-        }
-        if pair.temp.id().stuck("looking beside")?.is_some() {
-            // The old target first, so that one exchange brings both home.
-            self.step("back.over", &pair.at).stuck("taking back")?;
-            match commit::rename(&pair.temp, source) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return self.newcomer(pair),
-                Err(error) => return Err(Miss::Stuck { doing: "taking back", error }),
-            }
-        }
-        self.back_moved(pair, source, moved)
-    }
-
-    /// The same once what was displaced, if anything, stands at the source.
-    pub(super) fn back_moved(&self, pair: &Pair, source: &Spot, moved: FileId) -> Result<Top, Miss> {
-        self.step("back.rename", &pair.at).stuck("taking back")?;
-        if source.id().stuck("looking at what was moved from")?.is_none() {
-            return match commit::rename(&pair.target, source) {
-                Ok(()) => self.returned(pair, source, moved),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.newcomer(pair),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Top::Foreign),
-                Err(error) => Err(Miss::Stuck { doing: "taking back", error }),
-            };
-        }
-        match commit::exchange(&pair.target, source) {
-            Ok(()) => self.returned(pair, source, moved),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Top::Foreign),
-            Err(error) => Err(Miss::Stuck { doing: "taking back", error }),
-        }
-    }
-
-    /// Whether what came back is what was moved; if another file was put over it in the last moment, that one goes back.
-    fn returned(&self, pair: &Pair, source: &Spot, moved: FileId) -> Result<Top, Miss> {
-        if source.id().stuck("looking at what was moved back to")? == Some(moved) {
-            return Ok(Top::Restored);
-        }
-        match commit::exchange(&pair.target, source) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                commit::rename(source, &pair.target).or_else(gone).stuck("taking back")?;
-            }
-            Err(error) => return Err(Miss::Stuck { doing: "taking back", error }),
-        }
-        Ok(Top::Foreign)
-    }
-
-    /// Another program put something where the moved file came from: both stay where they are.
-    fn newcomer(&self, pair: &Pair) -> Result<Top, Miss> {
-        self.question(pair, "it could not be moved back: something else stands where it came from");
-        Ok(Top::Foreign)
-    }
-
     /// Takes a created file away again, if inode and digest are ours; anything else stays where it is.
     pub(super) fn back_creation(&self, pair: &Pair, ours: Ours) -> Result<Top, Miss> {
         self.away(pair, |desk| {
@@ -164,13 +105,5 @@ impl Desk {
         }
         self.back_removal(pair)?;
         Ok(Top::Foreign)
-    }
-}
-
-/// A name that came or went meanwhile was a foreign hand's doing.
-fn gone(error: io::Error) -> io::Result<()> {
-    match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists => Ok(()),
-        _ => Err(error),
     }
 }

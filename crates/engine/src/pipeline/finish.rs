@@ -135,7 +135,7 @@ impl Desk {
             } else if let Some(leaf) = rest.pair.target.look()?.leaf()
                 && leaf.entry()? == post
             {
-                fresh.push(self.store(&leaf)?);
+                fresh.push(self.keep(&leaf)?);
             }
         }
         Ok(fresh)
@@ -194,12 +194,12 @@ impl Desk {
                 record::adopt(&self.ledger, rest.pair.temp.dir().fd(), rest.pair.temp.name(), digest)?;
                 Ok(digest)
             }
-            _ => Ok(self.store(leaf)?),
+            _ => Ok(self.keep(leaf)?),
         }
     }
 
     /// Copies a file's bytes, or the text of a link, into the store.
-    fn store(&self, leaf: &Leaf) -> Result<Digest, LedgerError> {
+    pub(super) fn keep(&self, leaf: &Leaf) -> Result<Digest, LedgerError> {
         match leaf {
             Leaf::File(inode) => record::store_file(&self.ledger, inode.fd()),
             Leaf::Link(link) => record::store(&self.ledger, &link.target),
@@ -229,7 +229,7 @@ impl Desk {
         fresh: &mut Vec<Digest>,
     ) -> Result<(), Unfinished> {
         if !rest.kept {
-            fresh.push(self.store(old)?);
+            fresh.push(self.keep(old)?);
             rest.kept = true;
         }
         Ok(())

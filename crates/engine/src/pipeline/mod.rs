@@ -9,6 +9,7 @@ mod desk;
 mod finish;
 mod gate;
 mod miss;
+mod moves;
 mod prepare;
 mod recovery;
 mod steps;

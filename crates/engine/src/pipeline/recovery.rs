@@ -308,7 +308,8 @@ fn stage(op: ChangeOp, target: Is, temp: Is) -> Stage {
 fn move_stage(over: bool, origin: Is, target: Is, temp: Is) -> Stage {
     let before = if over { Is::Pre } else { Is::Absent };
     match (origin, target) {
-        (Is::Pre, Is::Post) => Stage::Half,
+        // Whatever came to the target since.
+        (Is::Pre, _) if over => Stage::Half,
         (_, Is::Post) => Stage::Swapped,
         (Is::Post, target) if target == before && temp == Is::Absent => Stage::Ready,
         (Is::Post, _) => Stage::Crossed,
@@ -449,7 +450,14 @@ impl Desk {
     fn go_back_moved(&self, one: &Found) -> Result<Top, Miss> {
         let moved = one.pair.target.id().doing("looking at")?;
         match (one.stage, &one.source, moved) {
-            (Stage::Half, Some(source), Some(id)) => self.back_moved(&one.pair, source, id),
+            (Stage::Half, Some(source), Some(id)) if one.target == Is::Post => {
+                self.back_moved(&one.pair, source, id, true)
+            }
+            // Another's file, or none, stands at the target and stays; what was moved over is kept.
+            (Stage::Half, Some(source), _) => {
+                commit::rename(source, &one.pair.temp).doing("taking back")?;
+                Ok(Top::Foreign)
+            }
             (Stage::Swapped, Some(source), Some(id)) if one.target == Is::Post => {
                 self.back_move(&one.pair, source, id)
             }
@@ -532,6 +540,8 @@ mod tests {
             (false, Absent, Absent, Absent, Stage::Unknown),
             (true, Post, Pre, Absent, Stage::Ready),
             (true, Pre, Post, Absent, Stage::Half),
+            (true, Pre, Foreign, Absent, Stage::Half),
+            (true, Pre, Absent, Absent, Stage::Half),
             (true, Absent, Post, Pre, Stage::Swapped),
             (true, Foreign, Post, Pre, Stage::Swapped),
             (true, Post, Absent, Absent, Stage::Crossed),

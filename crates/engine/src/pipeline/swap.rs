@@ -40,6 +40,17 @@ impl Displaced {
         matches!(&self.leaf, Leaf::File(inode) if self.grip == Grip::Lease && !inode.gripped())
     }
 
+    /// Misses where somebody wrote into it since it was `pre`, or is about to.
+    pub(super) fn unwritten(&self, pre: Entry) -> Result<(), Miss> {
+        if self.wanted() {
+            return Err(Miss::Busy(self.leaf.id()));
+        }
+        if !self.fenced() && self.leaf.entry().doing("verifying")? != pre {
+            return Err(Miss::Changed);
+        }
+        Ok(())
+    }
+
     /// Whether nobody can have written into it since its digest was read.
     pub(super) fn fenced(&self) -> bool {
         match self.leaf {
@@ -151,7 +162,7 @@ impl Desk {
         refit(&old.leaf)?;
         self.step("exchange", &pair.at).doing("replacing")?;
         commit::exchange(&pair.target, &pair.temp).map_err(|error| placed(error, "replacing"))?;
-        let Err(miss) = self.verify(pair, &pair.temp, &old, pre) else { return Ok(old) };
+        let Err(miss) = self.verify(pair, &old, pre) else { return Ok(old) };
         // Back before the lease goes: a writer that waits for it must find the file under its name.
         let top = self.back_exchange(pair, ours)?;
         Err(after_back(miss, top))
@@ -162,72 +173,9 @@ impl Desk {
         let old = self.fence(pair, &pair.target, pre)?;
         self.step("remove", &pair.at).doing("deleting")?;
         commit::rename(&pair.target, &pair.temp).doing("deleting")?;
-        let Err(miss) = self.verify(pair, &pair.temp, &old, pre) else { return Ok(old) };
+        let Err(miss) = self.verify(pair, &old, pre) else { return Ok(old) };
         let top = self.back_removal(pair)?;
         Err(after_back(miss, top))
-    }
-
-    /// Moves what stands at `source`, of inode `id`, to the target. A file or a link must be `entry`; a directory is
-    /// told by its inode alone. What it goes over must be `over`, and comes to the temporary name.
-    pub(super) fn move_to(
-        &self,
-        pair: &Pair,
-        source: &Spot,
-        id: FileId,
-        entry: Option<Entry>,
-        over: Option<Entry>,
-    ) -> Result<Option<Displaced>, Miss> {
-        // Held until the move is verified: whoever wants to write meanwhile finds the file at one place or the other.
-        let moved = entry.map(|entry| self.fence(pair, source, entry)).transpose()?;
-        if moved.as_ref().is_some_and(|moved| moved.leaf.id() != id) {
-            return Err(Miss::Changed);
-        }
-        let old = over.map(|over| self.fence(pair, &pair.target, over)).transpose()?;
-        self.step("move", &pair.at).doing("moving")?;
-        let renamed = match &old {
-            None => commit::rename(source, &pair.target),
-            Some(_) => commit::exchange(source, &pair.target),
-        };
-        renamed.map_err(|error| placed(error, "moving"))?;
-        let verified = self.verify_move(pair, source, id, moved.as_ref(), old.as_ref().zip(over));
-        if let Err(miss) = verified {
-            let top = self.back_moved(pair, source, pair.target.id().doing("verifying")?.unwrap_or(id))?;
-            return Err(after_back(miss, top));
-        }
-        if old.is_some() {
-            self.step("move.over", &pair.at).doing("moving")?;
-            if let Err(error) = commit::rename(source, &pair.temp) {
-                self.back_moved(pair, source, id)?;
-                return Err(placed(error, "moving"));
-            }
-        }
-        Ok(old)
-    }
-
-    fn verify_move(
-        &self,
-        pair: &Pair,
-        source: &Spot,
-        id: FileId,
-        moved: Option<&Displaced>,
-        old: Option<(&Displaced, Entry)>,
-    ) -> Result<(), Miss> {
-        self.step("verify", &pair.at).doing("verifying")?;
-        if pair.target.id().doing("verifying")? != Some(id) {
-            return Err(Miss::Changed);
-        }
-        if let Some(moved) = moved
-            && moved.wanted()
-        {
-            return Err(Miss::Busy(id));
-        }
-        if let Some((old, over)) = old {
-            self.verify(pair, source, old, over)?;
-        }
-        if !source.dir().in_place(&self.tree).doing("verifying")? {
-            return Err(Miss::Moved);
-        }
-        self.in_place(pair)
     }
 
     fn remove_dir(&self, pair: &Pair, id: FileId) -> Result<(), Miss> {
@@ -250,7 +198,7 @@ impl Desk {
     }
 
     /// Holds writers off what stands at `spot` and compares it with `pre`.
-    fn fence(&self, pair: &Pair, spot: &Spot, pre: Entry) -> Result<Displaced, Miss> {
+    pub(super) fn fence(&self, pair: &Pair, spot: &Spot, pre: Entry) -> Result<Displaced, Miss> {
         self.step("open", &pair.at).doing("opening")?;
         let leaf = match spot.look().doing("opening")? {
             Look::Absent => return Err(Miss::Vanished),
@@ -274,31 +222,25 @@ impl Desk {
         Ok(Displaced { leaf, grip })
     }
 
-    /// Whether what was displaced to `spot` is what was fenced, nobody asked for it meanwhile, and it was where it was
-    /// thought.
-    fn verify(&self, pair: &Pair, spot: &Spot, old: &Displaced, pre: Entry) -> Result<(), Miss> {
+    /// Whether what was displaced is what was fenced, nobody asked for it meanwhile, and it was where it was thought.
+    fn verify(&self, pair: &Pair, old: &Displaced, pre: Entry) -> Result<(), Miss> {
         self.step("verify", &pair.at).doing("verifying")?;
-        if spot.id().doing("verifying")? != Some(old.leaf.id()) {
+        if pair.temp.id().doing("verifying")? != Some(old.leaf.id()) {
             return Err(Miss::Changed);
         }
-        if old.wanted() {
-            return Err(Miss::Busy(old.leaf.id()));
-        }
-        if !old.fenced() && old.leaf.entry().doing("verifying")? != pre {
-            return Err(Miss::Changed);
-        }
+        old.unwritten(pre)?;
         self.in_place(pair)
     }
 
     /// Whether the target's directory is still where it was opened.
-    fn in_place(&self, pair: &Pair) -> Result<(), Miss> {
+    pub(super) fn in_place(&self, pair: &Pair) -> Result<(), Miss> {
         self.step("in_place", &pair.at).doing("verifying")?;
         if pair.target.dir().in_place(&self.tree).doing("verifying")? { Ok(()) } else { Err(Miss::Moved) }
     }
 }
 
 /// A name that was there or not against all expectation is the world's doing, not the disk's.
-fn placed(error: io::Error, doing: &'static str) -> Miss {
+pub(super) fn placed(error: io::Error, doing: &'static str) -> Miss {
     match error.kind() {
         io::ErrorKind::AlreadyExists => Miss::Exists,
         io::ErrorKind::NotFound => Miss::Vanished,
@@ -307,7 +249,7 @@ fn placed(error: io::Error, doing: &'static str) -> Miss {
 }
 
 /// The miss to tell once the target was put back: where another's bytes came on top it makes no sense to try again.
-fn after_back(miss: Miss, top: Top) -> Miss {
+pub(super) fn after_back(miss: Miss, top: Top) -> Miss {
     match (miss, top) {
         (Miss::Busy(_), Top::Foreign) => Miss::Changed,
         (miss, _) => miss,

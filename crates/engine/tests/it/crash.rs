@@ -42,7 +42,57 @@ fn effects(job: &str) -> Effects {
             ("old/d", (Some(version("old/d old")), None)),
         ]
         .into(),
+        "move" => moved("from", "to", None).into(),
+        "over" => moved("from", "to", Some("to old")).into(),
+        "tidy" => [("b", edit("b")), ("old/e", (Some(version("old/e old")), None))]
+            .into_iter()
+            .chain(moved("a", "new/a", None))
+            .chain(moved("c", "sub/d", Some("sub/d old")))
+            .chain(moved("dir/one", "new/dir/one", None))
+            .collect(),
         other => panic!("no job {other}"),
+    }
+}
+
+/// A file that goes to another path, perhaps over one that stands there.
+fn moved(from: &'static str, to: &'static str, over: Option<&str>) -> [(&'static str, Images); 2] {
+    let file = Some(version(&format!("{from} old")));
+    [(from, (file.clone(), None)), (to, (over.map(version), file))]
+}
+
+/// The other end of a move: whoever writes into a file while it moves writes at both.
+fn other_end(path: &str) -> Option<&'static str> {
+    const ENDS: [(&str, &str); 4] =
+        [("from", "to"), ("a", "new/a"), ("c", "sub/d"), ("dir/one", "new/dir/one")];
+    ENDS.iter().find_map(|(from, to)| {
+        if path == *from {
+            Some(*to)
+        } else if path == *to {
+            Some(*from)
+        } else {
+            None
+        }
+    })
+}
+
+/// The operations of a job that moves.
+fn moves(job: &str) -> Vec<FileOp> {
+    let old = |path: &str| version(&format!("{path} old"));
+    let over = |from: &str, to: &str| move_over(from, to, &old(from), &old(to));
+    match job {
+        "move" => vec![move_to("from", "to", &old("from"))],
+        "over" => vec![over("from", "to")],
+        "tidy" => vec![
+            mkdir("new"),
+            replace("b", &old("b"), &version("b new")),
+            move_to("a", "new/a", &old("a")),
+            over("c", "sub/d"),
+            // What lies below it: a file `one`.
+            move_listed("dir", "new/dir", b"one\0\0"),
+            delete("old/e", &old("old/e")),
+            rmdir("old"),
+        ],
+        _ => Vec::new(),
     }
 }
 
@@ -57,6 +107,10 @@ fn times(job: &str) -> usize {
 
 /// The plan of a job.
 pub fn job(name: &str) -> Vec<FileOp> {
+    let moves = moves(name);
+    if !moves.is_empty() {
+        return moves;
+    }
     let mut ops: Vec<FileOp> = effects(name)
         .into_iter()
         .map(|(path, images)| match images {
@@ -100,7 +154,8 @@ pub fn images_are_kept(job: &str, rig: &Rig, landed: bool, what: &str) {
     for (path, (old, new)) in effects(job) {
         assert!(old.is_none_or(|old| rig.has(&old)), "the old {path} is lost: {what}");
         if landed {
-            assert!(new.is_none_or(|new| rig.blob(&new).is_some()), "the new {path} is not kept: {what}");
+            let kept = |new: &Vec<u8>| rig.blob(new).is_some() || !moves(job).is_empty() && rig.has(new);
+            assert!(new.is_none_or(|new| kept(&new)), "the new {path} is not kept: {what}");
         }
     }
 }
@@ -195,10 +250,10 @@ impl Attack {
         }
         if ran.end == End::Landed {
             for (path, (_, new)) in &effects {
-                assert!(
-                    new.as_ref().is_none_or(|new| rig.has(new)),
-                    "our new {path} is lost: {self:?} {ran:?}"
-                );
+                // What was moved and then overwritten at its new place was overwritten like any file.
+                let moved = other_end(path).is_some() && !moves(self.job).is_empty();
+                let due = new.as_ref().filter(|new| !(moved && destroyed(new)));
+                assert!(due.is_none_or(|new| rig.has(new)), "our new {path} is lost: {self:?} {ran:?}");
             }
         }
         self.not_torn(rig, ran, foreigners, &effects);
@@ -208,8 +263,12 @@ impl Attack {
 
     /// All or none, of every path that nobody else wrote.
     fn not_torn(&self, rig: &Rig, ran: &Run, foreigners: &[(&'static str, Foreign)], effects: &Effects) {
-        let ours: Vec<_> =
-            effects.iter().filter(|(path, _)| foreigners.iter().all(|(other, _)| other != *path)).collect();
+        let moving = !moves(self.job).is_empty();
+        let touched = |path: &str| {
+            let end = other_end(path).filter(|_| moving);
+            foreigners.iter().any(|(other, _)| *other == path || Some(*other) == end)
+        };
+        let ours: Vec<_> = effects.iter().filter(|(path, _)| !touched(path)).collect();
         let all = |side: Side| ours.iter().all(|(path, images)| rig.read(path) == *side(images));
         let (old, new) = (all(|images| &images.0), all(|images| &images.1));
         assert!(old || new, "torn: {:?} {self:?} {ran:?}", files(&rig.root));
@@ -227,8 +286,9 @@ impl Attack {
         }
         let entered =
             foreigners.iter().any(|(path, foreign)| path.starts_with("new/") && foreign.wrote.is_some());
-        if matches!(self.job, "create" | "all") && old && !new && !entered {
-            assert!(!rig.root.join("new").exists(), "an empty directory is left: {self:?} {ran:?}");
+        if matches!(self.job, "create" | "all" | "tidy") && old && !new && !entered {
+            let left = std::fs::read_dir(rig.root.join("new")).is_ok_and(|mut names| names.next().is_none());
+            assert!(!left, "an empty directory is left: {self:?} {ran:?}");
         }
     }
 
@@ -236,6 +296,8 @@ impl Attack {
     fn foreign_on_top(&self, rig: &Rig, ran: &Run, foreigners: &[(&'static str, Foreign)]) {
         let Some((path, last)) = foreigners.last() else { return };
         match last.kind {
+            // What lies in a directory goes with it.
+            Kind::RenameOver if *path == "dir/one" && rig.read("new/dir/one") == last.wrote => {}
             Kind::RenameOver if last.wrote.is_some() => {
                 assert_eq!(rig.read(path), last.wrote, "not on top: {self:?} {ran:?}");
             }
@@ -279,7 +341,9 @@ impl Attack {
             );
             if sealed {
                 for image in [old, new].into_iter().flatten() {
-                    assert!(rig.blob(image).is_some(), "cannot be undone: {path} {self:?} {ran:?}");
+                    // What was moved and stands needs no copy of itself.
+                    let kept = rig.blob(image).is_some() || other_end(path).is_some() && rig.has(image);
+                    assert!(kept, "cannot be undone: {path} {self:?} {ran:?}");
                 }
             }
         }
@@ -301,7 +365,7 @@ fn each(share: usize) -> usize {
 /// D379, C066: killed at every step, old or new.
 #[test]
 fn killed_at_every_step() {
-    for job in ["edit", "large", "two", "create", "all", "huge"] {
+    for job in ["edit", "large", "two", "create", "all", "move", "over", "tidy", "huge"] {
         if job == "huge" && each(2) > 1 {
             continue;
         }
@@ -314,9 +378,19 @@ fn killed_at_every_step() {
 
 #[test]
 fn a_foreign_writer_at_every_step() {
-    for (job, path) in
-        [("edit", "f"), ("large", "f"), ("two", "sub/b"), ("all", "a"), ("all", "old/d"), ("all", "new/c")]
-    {
+    for (job, path) in [
+        ("edit", "f"),
+        ("large", "f"),
+        ("two", "sub/b"),
+        ("all", "a"),
+        ("all", "old/d"),
+        ("all", "new/c"),
+        ("move", "from"),
+        ("move", "to"),
+        ("over", "from"),
+        ("over", "to"),
+        ("tidy", "sub/d"),
+    ] {
         for step in 0..steps_of(job) {
             for kind in KINDS {
                 Attack { foreign: Some((kind, path, step)), ..Attack::on(job) }.check();
@@ -328,9 +402,20 @@ fn a_foreign_writer_at_every_step() {
 #[test]
 fn killed_at_every_step_with_a_foreign_writer_at_every_step_before() {
     let mut count = 0;
-    for (job, path, share) in
-        [("edit", "f", 5), ("two", "a", 29), ("two", "sub/b", 29), ("all", "a", 83), ("all", "old/d", 83)]
-    {
+    for (job, path, share) in [
+        ("edit", "f", 5),
+        ("two", "a", 29),
+        ("two", "sub/b", 29),
+        ("all", "a", 83),
+        ("all", "old/d", 83),
+        ("move", "from", 7),
+        ("move", "to", 7),
+        ("over", "from", 11),
+        ("over", "to", 11),
+        ("tidy", "a", 211),
+        ("tidy", "sub/d", 211),
+        ("tidy", "dir/one", 211),
+    ] {
         for kill in 0..steps_of(job) {
             for step in 0..=kill {
                 for kind in KINDS {
@@ -348,7 +433,15 @@ fn killed_at_every_step_with_a_foreign_writer_at_every_step_before() {
 #[test]
 fn killed_again_at_every_step_of_recovery() {
     let mut count = 0;
-    for (job, path, share) in [("edit", "f", 5), ("two", "a", 17), ("all", "b", 67)] {
+    for (job, path, share) in [
+        ("edit", "f", 5),
+        ("two", "a", 17),
+        ("all", "b", 67),
+        ("move", "to", 7),
+        ("over", "from", 13),
+        ("over", "to", 13),
+        ("tidy", "sub/d", 211),
+    ] {
         for kill in 0..steps_of(job) {
             // How long this recovery is, and that it works when it is left alone.
             let undisturbed = Attack { kill: Some(kill), kill_recovery: Some(usize::MAX), ..Attack::on(job) };

@@ -31,7 +31,7 @@ impl Steps for FailAt {
 /// D381, D382 at every operation, not only at the flush.
 #[test]
 fn any_step_may_fail() {
-    for job in ["edit", "large", "two", "create", "all"] {
+    for job in ["edit", "large", "two", "create", "all", "move", "over", "tidy"] {
         let others: &[i32] = if job == "edit" { &[libc::ENOSPC, libc::EACCES] } else { &[] };
         for errno in [libc::EIO].iter().chain(others).copied() {
             for step in 0.. {

@@ -13,6 +13,7 @@ mod basics;
 mod crash;
 mod faults;
 mod foreign;
+mod organise;
 mod races;
 mod remote;
 mod rig;

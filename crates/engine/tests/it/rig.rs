@@ -199,7 +199,15 @@ pub fn move_over(from: &str, to: &str, bytes: &[u8], over: &[u8]) -> FileOp {
 pub fn move_dir(rig: &Rig, from: &str, to: &str) -> FileOp {
     let tree = Tree::open(&rig.root, &[], ClassRules::default()).unwrap();
     let place = tree.locate(&tree.parse(from).unwrap()).unwrap();
-    let listing = tree.below(&place).unwrap().digest;
+    moved_dir(from, to, tree.below(&place).unwrap().digest)
+}
+
+/// Moves a directory with these names below it: each with a 0 and its kind.
+pub fn move_listed(from: &str, to: &str, names: &[u8]) -> FileOp {
+    moved_dir(from, to, Digest::of(names))
+}
+
+fn moved_dir(from: &str, to: &str, listing: Digest) -> FileOp {
     FileOp { at: at(from), op: Op::Move { to: at(to), what: Moved::Directory { listing }, over: None } }
 }
 

@@ -159,8 +159,10 @@ pub enum Look {
 }
 
 /// A symbolic link as it was seen. Nobody can write into one: another text is another inode.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Link {
+    /// Keeps the inode number from being reused.
+    fd: OwnedFd,
     /// Its inode.
     pub id: FileId,
     /// The text of its target.
@@ -193,6 +195,20 @@ impl Leaf {
             Leaf::File(inode) => inode.digest().map(Entry::file),
             Leaf::Link(link) => Ok(Entry::link(Digest::of(&link.target))),
         }
+    }
+
+    /// Whether the last name it had, as far as the kernel knows, is `spot`.
+    pub fn was_last_at(&self, spot: &Spot) -> io::Result<bool> {
+        let fd = match self {
+            Leaf::File(inode) => inode.fd(),
+            Leaf::Link(link) => link.fd.as_fd(),
+        };
+        let last = sys::path_of(fd)?.into_os_string().into_encoded_bytes();
+        let last = last.strip_suffix(b" (deleted)").unwrap_or(&last);
+        let mut path = sys::path_of(&spot.dir.fd)?.into_os_string().into_encoded_bytes();
+        path.push(b'/');
+        path.extend_from_slice(&spot.name);
+        Ok(last == path)
     }
 
     /// `st_mode` when it was looked at.
@@ -297,7 +313,7 @@ impl Spot {
                     // By the descriptor, so that it is this very inode's text.
                     let target = rustix::fs::readlinkat(&probe, "", Vec::new())?.into_bytes();
                     let owner = (seen.st_uid, seen.st_gid);
-                    return Ok(Look::Link(Link { id: FileId::of(&seen), target, owner }));
+                    return Ok(Look::Link(Link { id: FileId::of(&seen), target, owner, fd: probe }));
                 }
                 _ => return Ok(Look::Other(FileId::of(&seen))),
             }
