@@ -103,6 +103,20 @@ impl Hunk {
     }
 }
 
+impl Hunk {
+    /// Adds what context is missing below a change that slid down to where the common end was cut off.
+    fn complete(&mut self, context: usize, after: &[Line<'_>]) {
+        let below = self.lines.iter().rev().take_while(|line| line.tag == Tag::Same).count();
+        for line in after.iter().take(context.saturating_sub(below)) {
+            self.lines.push(line.with(Tag::Same));
+            self.old_start += usize::from(self.old_len == 0);
+            self.new_start += usize::from(self.new_len == 0);
+            self.old_len += 1;
+            self.new_len += 1;
+        }
+    }
+}
+
 impl DiffLine {
     fn render(&self, mark_crlf: bool, seen: bool) -> String {
         let sign = match self.tag {
@@ -139,7 +153,10 @@ pub fn unified(old: &[u8], old_form: &Form, new: &[u8], new_form: &Form, context
     let groups = group_diff_ops(ops, context)
         .into_iter()
         .filter(|group| group.iter().any(|op| op.tag() != DiffTag::Equal));
-    let hunks = groups.map(|group| hunk(&group, &olds, &news, pair.skipped)).collect();
+    let mut hunks: Vec<Hunk> = groups.map(|group| hunk(&group, &olds, &news, pair.skipped)).collect();
+    if let Some(last) = hunks.last_mut() {
+        last.complete(context, &lines(&pair.after));
+    }
     Diff { hunks, notes }
 }
 
@@ -189,6 +206,8 @@ struct Pair<'p> {
     skipped: usize,
     old: View<'p>,
     new: View<'p>,
+    /// The first lines of what was cut off behind the middle.
+    after: View<'p>,
 }
 
 impl<'p> Pair<'p> {
@@ -198,7 +217,8 @@ impl<'p> Pair<'p> {
             (&old[old_form.bom_len().min(old.len())..], &new[new_form.bom_len().min(new.len())..]);
         let (bare_old, bare_new) = (Form { bom: false, ..*old_form }, Form { bom: false, ..*new_form });
         if bare_old.encoding != bare_new.encoding {
-            return Pair { skipped: 0, old: View::new(old, &bare_old), new: View::new(new, &bare_new) };
+            let (old, new) = (View::new(old, &bare_old), View::new(new, &bare_new));
+            return Pair { skipped: 0, old, new, after: View::new(b"", &bare_old) };
         }
         let breaks = Breaks::of(old_form);
         let mut head = breaks.start_of_line(old, common_head(old, new));
@@ -209,8 +229,11 @@ impl<'p> Pair<'p> {
         let mut tail = common_tail(&old[head..], &new[head..]);
         let first = old.len() - tail;
         tail = old.len() - (0..=context).fold(first, |at, _| breaks.next_line(old, at));
-        let (old, new) = (&old[head..old.len() - tail], &new[head..new.len() - tail]);
-        Pair { skipped, old: View::new(old, &bare_old), new: View::new(new, &bare_new) }
+        let (old, after) = old[head..].split_at(old.len() - tail - head);
+        let new = &new[head..new.len() - tail];
+        let after = &after[..(0..context).fold(0, |at, _| breaks.next_line(after, at))];
+        let after = View::new(after, &bare_old);
+        Pair { skipped, old: View::new(old, &bare_old), new: View::new(new, &bare_new), after }
     }
 }
 

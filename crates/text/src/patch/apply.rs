@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::codec::Unmappable;
 use crate::diff::{DiffLine, Tag};
 use crate::edit::Level;
-use crate::form::{Break, Encoding, Form};
+use crate::form::{Break, Encoding, Eol, Form};
 use crate::patch::miss::{self, Miss};
 use crate::patch::model::Hunk;
 use crate::patch::place::{Field, Problem, is_unended};
@@ -309,16 +309,16 @@ impl Field<'_> {
         count > 0 && line == count + 1 && self.view.ending(count).is_none()
     }
 
-    /// Whether the breaks of the hunk's lines are meant as they stand: those of its old lines are the file's own, or there are
-    /// none to compare and it states CRLF.
+    /// Whether the breaks of the hunk's lines are meant as they stand: those of its old lines are the file's own. Where there are
+    /// none to compare, it must state CRLF, or know a file of mixed breaks down to its missing last one.
     fn states_breaks(&self, hunk: &Hunk, first: usize) -> bool {
         let old = hunk.old_lines().count();
         let comparable = (first..first + old).any(|line| self.view.ending(line).is_some());
-        match comparable {
-            _ if self.one_break.is_some() => false,
-            true => self.has_breaks(hunk, first),
-            false => hunk.lines.iter().any(|line| line.ending == Some(Break::Crlf)),
+        if self.one_break.is_some() || comparable {
+            return self.one_break.is_none() && self.has_breaks(hunk, first);
         }
+        let knows_end = self.form.eol == Eol::Mixed && is_unended(hunk.old_lines().next_back());
+        knows_end || hunk.lines.iter().any(|line| line.ending == Some(Break::Crlf))
     }
 }
 

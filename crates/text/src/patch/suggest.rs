@@ -178,7 +178,8 @@ fn reanchored(field: &Field<'_>, hunk: &Hunk, index: usize) -> Option<Suggested>
 
 /// A pure insertion after its stated line, with the lines around it as context.
 fn numbered(field: &Field<'_>, hunk: &Hunk) -> Option<Suggested> {
-    let after = hunk.old_start.filter(|line| *line <= field.view.line_count())?;
+    let exact = hunk.counts.is_some_and(|(old, _)| old == 0);
+    let after = hunk.old_start.filter(|line| exact && *line <= field.view.line_count())?;
     let why = match field.view.line(after) {
         Some(text) => format!(
             "it inserts after line {after}, `{}`",

@@ -35,6 +35,17 @@ fn far_changes_are_two_hunks() {
 }
 
 #[test]
+fn a_change_among_equal_lines_has_its_context_below() {
+    let old = b"x\nc\nc\nc\nd\n";
+    let new = b"x\nc\nc\nc\nc\nd\n";
+    assert_eq!(plain(old, new), "@@ -4,2 +4,3 @@\n c\n+c\n d\n");
+    assert_eq!(
+        plain(b"a\nc\nx\nc\nc\n", b"a\na\nc\nx\nc\nc\nc\n"),
+        "@@ -1,2 +1,3 @@\n a\n+a\n c\n@@ -4,2 +5,3 @@\n c\n+c\n c\n"
+    );
+}
+
+#[test]
 fn a_missing_final_newline_is_said() {
     assert_eq!(plain(b"a\nb", b"a\nb\n"), "@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+b\n");
 }

@@ -19,7 +19,9 @@ pub(crate) fn git_diff(
         let path = folder.join(name);
         std::fs::create_dir_all(&path).unwrap();
         let _ = std::fs::remove_file(path.join("f"));
-        content.map(|content| std::fs::write(path.join("f"), content).unwrap());
+        if let Some(content) = content {
+            std::fs::write(path.join("f"), content).unwrap();
+        }
     };
     write("a", old);
     write("b", new);

@@ -31,7 +31,7 @@ fn tree(folder: &Path) -> Tree {
 /// All files of a patch, or nothing at all.
 fn patched(before: &Tree, text: &str) -> Option<Tree> {
     let patch = parse(text, &Options::default()).ok()?;
-    patch.files.iter().try_fold(before.clone(), |tree, file| changed(tree, file))
+    patch.files.iter().try_fold(before.clone(), changed)
 }
 
 fn changed(mut tree: Tree, file: &FilePatch) -> Option<Tree> {
