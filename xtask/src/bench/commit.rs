@@ -1,4 +1,4 @@
-//! What is measured inside one process, by the crates' own benchmarks: commits and paths.
+//! What is measured inside one process, by the crates' own benchmarks: commits, paths and the ledger.
 
 use crate::Failure;
 
@@ -45,6 +45,30 @@ pub(crate) fn path(ground: &Ground) -> Result<Vec<Row>, Failure> {
         at_most: Some(10.0),
         from: format!("{} to {} µs", quoted(&ours), quoted(&plain)),
     }])
+}
+
+/// Questions to a ledger of 100,000 changes.
+pub(crate) fn ledger(ground: &Ground) -> Result<Vec<Row>, Failure> {
+    let dir = ground.base.join("ledger").display().to_string();
+    let read =
+        samples::read(&bench("cotenant-ledger", "history", &[&dir, &(ground.rounds * 5).to_string()])?);
+    let mut rows = Vec::new();
+    for ((case, _), samples) in &read {
+        let (figure, unit, at_most) = match case.as_str() {
+            "growth" => (samples.p50(), "x", Some(2.0)),
+            "history-path" | "restore-small" | "restore-1MB" => (samples.p50() / 1e3, "ms", Some(20.0)),
+            _ => (samples.p50() / 1e3, "ms", None),
+        };
+        let (what, from) = match case.as_str() {
+            "growth" => (
+                "100 edits of ten bytes in 1 MB, kept".to_owned(),
+                "bytes kept to those of one image".to_owned(),
+            ),
+            other => (other.replace('-', " "), format!("p99 {} ms", number(samples.p99() / 1e3))),
+        };
+        rows.push(Row { group: "ledger", what, figure, unit, at_most, from });
+    }
+    Ok(rows)
 }
 
 fn quoted(samples: &Samples) -> String {

@@ -26,6 +26,7 @@ const GROUPS: &[Group] = &[
     ("peers", "calls through the bridge, against other MCP file servers", peers::run),
     ("commit", "a commit against the bare sequence it protects", commit::commit),
     ("path", "resolving a path against opening it", commit::path),
+    ("ledger", "history of 100,000 changes, restores, and what edits of a large file keep", commit::ledger),
     ("edit", "an edit of 1 MB at durability fast", files::edit),
     ("range", "200 lines of a file of 1 GB", files::range),
     ("search", "a content search of 20,000 files against rg", files::search),
