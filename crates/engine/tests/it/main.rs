@@ -13,6 +13,7 @@ mod basics;
 mod crash;
 mod faults;
 mod foreign;
+mod keeping;
 mod organise;
 mod races;
 mod remote;

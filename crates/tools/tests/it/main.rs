@@ -19,6 +19,7 @@ mod every_answer;
 mod fixture;
 mod folders;
 mod forms;
+mod keeping;
 mod listing;
 mod pages;
 mod policy;
