@@ -250,6 +250,8 @@ impl Workspace {
             trash_days: self.settings.trash_days,
             trash_megabytes: self.settings.trash_megabytes,
         };
+        // What was just taken away is to be history by then.
+        self.settle();
         cotenant_ledger::prune(&self.ledger, self.clock.wall(), keep).map_err(|error| error.refusal())
     }
 

@@ -246,6 +246,23 @@ fn a_moved_workspace_finds_its_history() {
 }
 
 #[test]
+fn what_is_over_the_limits_goes_at_the_first_destructive_change() {
+    let scratch = scratch();
+    scratch.configure("[approvals]\nprofile = \"trusting\"\n[retention]\ndays = 0\nmegabytes = 0\n");
+    scratch.run(&["write-file", "a.txt", "one\n"]).ok();
+    let first = scratch.run(&["history", "--json"]).ok().json()["changes"][0]["id"].clone();
+    let expired =
+        || scratch.run(&["show-change", first.as_str().unwrap(), "--json"]).ok().json()["expired"].clone();
+    assert!(expired().is_null(), "the newest of its path stays");
+    scratch.run(&["edit-file", "a.txt", "--old-text", "one", "--new-text", "two"]).ok();
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while expired().is_null() {
+        assert!(std::time::Instant::now() < patience, "nobody looked");
+    }
+    assert!(expired().as_str().unwrap().ends_with('Z'), "with its date");
+}
+
+#[test]
 fn tools_on_the_command_line_share_the_terminals_session() {
     let scratch = scratch();
     scratch.configure("[approvals]\nprofile = \"trusting\"\n");
