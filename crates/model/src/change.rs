@@ -4,6 +4,10 @@ use std::sync::Arc;
 
 use crate::{Agent, ChangeId, Digest, Entry, EntryKind, Millis, SessionId, WsPath};
 
+/// The name under which a human's own commands make plans. No agent gets it, and no change bears it: see
+/// [`Change::agent`].
+pub const HUMAN: &str = "human";
+
 /// Who made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {

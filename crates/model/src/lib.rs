@@ -12,7 +12,7 @@ mod refusal;
 mod settings;
 mod time;
 
-pub use change::{Change, ChangeFile, ChangeKind, ChangeOp, Outcome};
+pub use change::{Change, ChangeFile, ChangeKind, ChangeOp, HUMAN, Outcome};
 pub use class::{ClassHit, ClassRules, PROTECTED, PathClass, SENSITIVE};
 pub use digest::Digest;
 pub use ids::{

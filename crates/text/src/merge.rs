@@ -17,6 +17,8 @@ pub struct Clash {
     pub ours: Range<usize>,
     /// Lines of their side, from 1, half open.
     pub theirs: Range<usize>,
+    /// The bytes of the base.
+    pub base_bytes: Vec<u8>,
     /// The bytes of our side.
     pub our_bytes: Vec<u8>,
     /// The bytes of their side.
@@ -54,8 +56,9 @@ pub fn merge3(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Confli
         } else if group.ours.regions.is_empty() {
             out.extend(their_bytes);
         } else {
+            let base_bytes = base[group.base.clone()].concat();
             let (base, ours, theirs) = (from_one(&group.base), from_one(&our_lines), from_one(&their_lines));
-            clashes.push(Clash { base, ours, theirs, our_bytes, their_bytes });
+            clashes.push(Clash { base, ours, theirs, base_bytes, our_bytes, their_bytes });
         }
     }
     out.extend(base[from..].concat());

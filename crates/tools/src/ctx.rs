@@ -44,6 +44,11 @@ impl Ctx<'_> {
         self.ws.settings()
     }
 
+    /// Whether a human gives the command themselves.
+    pub fn is_human(&self) -> bool {
+        self.ws.coord().session(self.session).is_some_and(|me| *me.agent == *cotenant_model::HUMAN)
+    }
+
     /// The limits.
     pub fn limits(&self) -> &Limits {
         &self.settings().limits
@@ -328,6 +333,11 @@ impl Ctx<'_> {
     /// `.editorconfig`'s rules for a path.
     pub fn editorconfig(&self, at: &WsPath) -> EditorConfig {
         self.ws.editorconfig(at)
+    }
+
+    /// The digest of all names below a directory, which must be the same when it is moved.
+    pub fn listing(&self, place: &Place) -> Result<Digest, Refusal> {
+        self.tree(|tree| tree.below(place), &place.asked).map(|below| below.digest)
     }
 
     // --- what the session was shown ---

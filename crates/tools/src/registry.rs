@@ -7,7 +7,7 @@ use crate::args::nearest;
 use crate::files::{
     create_path, delete_file, edit_file, list_directory, read_file, search_files, write_file,
 };
-use crate::history::{list, show_change, undo};
+use crate::history::{list, rewind, show_change, undo};
 use crate::session::{read_more, retry, whoami};
 use crate::tool::Tool;
 
@@ -25,6 +25,7 @@ pub static TOOLS: &[&Tool] = &[
     &whoami::TOOL,
     &list::TOOL,
     &show_change::TOOL,
+    &rewind::TOOL,
     &create_path::TOOL,
 ];
 

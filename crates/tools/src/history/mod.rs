@@ -1,5 +1,11 @@
 //! The tools that look at what was changed and take it back.
 
+mod back;
+mod conflicts;
 pub mod list;
+mod names;
+pub mod rewind;
 pub mod show_change;
+mod steps;
 pub mod undo;
+mod world;
