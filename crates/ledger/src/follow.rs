@@ -52,6 +52,34 @@ impl Ledger {
         self.sealed_history(&query)
     }
 
+    /// The changes after one of them in which something came, went or got another name, oldest first; unsealed ones
+    /// among them.
+    pub fn comings_and_goings(&self, after: ChangeId) -> Result<Vec<Change>, LedgerError> {
+        self.settle();
+        self.read(|conn| {
+            let names = |change: &Change| change.files.iter().any(|file| file.op != ChangeOp::Edit);
+            // First what is open: what is sealed meanwhile is found twice rather than not at all.
+            let mut changes = rows::open_changes(conn)?;
+            changes.retain(|change| change.id > after && names(change));
+            let ids: Vec<i64> = conn
+                .prepare_cached(
+                    "SELECT DISTINCT f.change FROM file f CROSS JOIN change c ON c.id = f.change \
+                     WHERE f.change > ?1 AND f.op <> ?2 AND c.outcome <> ?3",
+                )?
+                .query_map(
+                    params![after.0.cast_signed(), rows::op(ChangeOp::Edit), rows::outcome(Outcome::Aborted)],
+                    |row| row.get(0),
+                )?
+                .collect::<Sql<_>>()?;
+            for id in ids {
+                changes.extend(one(conn, id.cast_unsigned())?);
+            }
+            changes.sort_by_key(|change| change.id);
+            changes.dedup_by_key(|change| change.id);
+            Ok(changes)
+        })
+    }
+
     fn sealed_history(&self, query: &Query) -> Result<Vec<Change>, LedgerError> {
         let mut changes = self.history(query)?;
         changes.retain(|change| change.outcome != Outcome::Open);

@@ -184,12 +184,12 @@ impl Shifts {
         })
     }
 
-    /// The file whose owner, mode and attributes a new one takes: it stands while the new one is made, whatever becomes
-    /// of it in the same plan.
+    /// The file or link that a new one is a version of, and takes owner, mode and attributes from: it stands while the
+    /// new one is made, whatever becomes of it in the same plan.
     fn like(&self, shift: &Shift, new: &Body) -> Option<WsPath> {
-        let from = shift.from.as_ref().filter(|_| new.kind == EntryKind::File)?;
-        let is_file = |source: &Shift| source.before.entry().is_some_and(|body| body.kind == EntryKind::File);
-        self.0.get(from).is_none_or(is_file).then(|| from.clone())
+        let from = shift.from.as_ref()?;
+        let alike = |source: &Shift| source.before.entry().is_some_and(|body| body.kind == new.kind);
+        self.0.get(from).is_none_or(alike).then(|| from.clone())
     }
 }
 

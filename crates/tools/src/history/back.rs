@@ -12,7 +12,7 @@ use cotenant_model::{Body, Change, ChangeId, Content, Digest, EntryKind, Op, Ref
 use super::conflicts::{self, Overlap, Stop, Trouble};
 use super::names::Names;
 use super::steps::{self, Did, Image, Step};
-use super::world::World;
+use super::world::{Node, World};
 use crate::ctx::{Ctx, Loaded};
 use crate::planned::{After, Planned};
 use crate::states::{Operations, State};
@@ -61,8 +61,10 @@ impl Back<'_> {
             Did::Came { from, was, is, over } => self.came(step, from, *was, *is, *over),
             Did::DirCame { from } => self.dir_came(step, from),
             Did::DirMade => {
-                let at = self.names.of_what_stood(&step.at, step.change);
-                self.world.doom(at);
+                let now = self.names.of_what_stood(&step.at, step.change);
+                if !now.is_gone() {
+                    self.world.doom(now.at);
+                }
                 Ok(false)
             }
             Did::DirGone { mode } => self.dir_gone(step, *mode),
@@ -77,11 +79,11 @@ impl Back<'_> {
 
     /// A file or link that came, went or changed.
     fn changed(&mut self, step: &Step, was: Option<Image>, is: Option<Image>) -> Result<bool, Stop> {
-        let at = match is {
-            Some(_) => self.names.of_what_stood(&step.at, step.change),
-            None => self.names.of_the_place(&step.at, step.change),
+        let (at, gone) = match is.map(|_| self.names.of_what_stood(&step.at, step.change)) {
+            Some(now) => (now.at.clone(), now.is_gone()),
+            None => (self.names.of_the_place(&step.at, step.change), false),
         };
-        let node = self.world.look(&at)?;
+        let node = if gone { Node::default() } else { self.world.look(&at)? };
         match (was, is, node.state) {
             (None, None, _) | (None, Some(_), State::Absent) => Ok(false),
             (_, _, State::Dir { .. }) => Err(self.overlap(step, &at)?.whole("a directory stands there now")),
@@ -166,10 +168,14 @@ impl Back<'_> {
         Ok(true)
     }
 
-    /// Where that is now which the step gave its name; a conflict where it got yet another one since. Directories above
-    /// it may have got others.
+    /// Where that is now which the step gave its name; a conflict where it got yet another one since, or is gone.
+    /// Directories above it may have got others.
     fn still_there(&mut self, step: &Step) -> Result<WsPath, Stop> {
-        let at = self.names.of_what_stood(&step.at, step.change);
+        let now = self.names.of_what_stood(&step.at, step.change);
+        if now.is_gone() {
+            return Err(self.overlap(step, &now.at)?.whole("it was deleted since"));
+        }
+        let at = now.at;
         let Some(mover) = self.names.moved_on(&step.at, step.change) else { return Ok(at) };
         let (shown, to) = (self.ctx.show(&step.at), self.ctx.show(&at));
         let name = self.ctx.change(mover).map(|change| conflicts::who(self.ctx, &change));
@@ -272,12 +278,16 @@ fn text(body: &Body, most: usize, charset: Option<cotenant_text::Encoding>) -> O
     image.text.then_some(image)
 }
 
-/// A plan of these operations, with what the session knows of each file once they have landed.
-pub(super) fn planned(ctx: &Ctx<'_>, operations: Operations) -> Planned {
+/// A plan of these operations, with what the session knows of each file once they have landed: what comes back of its
+/// `own` work it has seen.
+pub(super) fn planned(ctx: &Ctx<'_>, operations: Operations, own: bool) -> Planned {
     let mut planned = Planned::default();
     for (op, before) in operations.ops.iter().zip(&operations.before) {
         if let Op::Create { .. } | Op::Replace { .. } | Op::Delete { .. } = op.op {
-            planned.after.push(after(ctx, &op.at, before.as_ref(), op.content()));
+            let after = after(ctx, &op.at, before.as_ref(), op.content());
+            let whole = op.content().filter(|_| own && before.is_none());
+            let whole = whole.map(|content| Loaded::fresh_or_binary(content.clone()).line_count());
+            planned.after.push(After { whole, ..after });
         }
     }
     Planned { ops: operations.ops, classes: operations.classes, before: operations.before, ..planned }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cotenant_model::{Change, ChangeFile, ChangeId, ChangeOp, Entry, WsPath};
+use cotenant_model::{Change, ChangeFile, ChangeId, ChangeOp, Entry, EntryKind, WsPath};
 
 /// A file or a link as a change left or found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,10 @@ pub(super) struct Image {
 
 impl Image {
     fn of(entry: Option<Entry>, mode: u32) -> Option<Image> {
-        Some(Image { entry: entry?, mode: (mode != 0).then_some(mode & 0o7777) })
+        let entry = entry?;
+        // A link has no permissions of its own.
+        let known = mode != 0 && entry.kind == EntryKind::File;
+        Some(Image { entry, mode: known.then_some(mode & 0o7777) })
     }
 
     /// The same as far as both are known.
@@ -68,61 +71,62 @@ impl Step {
 
 /// The names that a change gave to files, links and directories that stand under another name since: from, to.
 pub(super) fn renames(change: &Change) -> impl Iterator<Item = (&WsPath, &WsPath)> {
-    let went = |from: &WsPath| change.files.iter().any(|file| is_deletion_of(file, from));
-    change.files.iter().filter_map(move |file| {
+    change.files.iter().filter_map(|file| {
         let from = file.from.as_ref()?;
-        let renamed = match file.op {
-            ChangeOp::Move => true,
-            ChangeOp::Create => went(from),
-            _ => false,
-        };
-        renamed.then_some((from, &file.at))
+        (file.op == ChangeOp::Move || left(change, file).is_some()).then_some((from, &file.at))
     })
 }
 
-fn is_deletion_of(file: &ChangeFile, at: &WsPath) -> bool {
-    file.op == ChangeOp::Delete && file.at == *at
+/// Of a creation that is a file's new name: what happened at the old one. It was deleted; or, as only what takes
+/// changes back does, it was replaced by what stood there before.
+fn left<'a>(change: &'a Change, made: &ChangeFile) -> Option<&'a ChangeFile> {
+    let from = made.from.as_ref().filter(|_| made.op == ChangeOp::Create)?;
+    let old = change.files.iter().find(|file| file.at == *from && file.pre.is_some())?;
+    let first =
+        change.files.iter().find(|file| file.op == ChangeOp::Create && file.from.as_ref() == Some(from));
+    // Of two files that are both versions of one, the first is the one that was renamed.
+    let is_first = first.is_some_and(|first| first.at == made.at);
+    let replaced = old.op == ChangeOp::Edit && matches!(&*change.tool, "undo" | "rewind");
+    (is_first && (old.op == ChangeOp::Delete || replaced)).then_some(old)
 }
 
-/// The steps of a change.
+/// The steps of a change, those first that are the last to be taken back.
 fn of(change: &Change) -> Vec<Step> {
-    let mut edited_names: BTreeMap<&WsPath, &ChangeFile> = BTreeMap::new();
-    for (from, to) in renames(change) {
-        let old = change.files.iter().find(|file| is_deletion_of(file, from));
-        if let Some(old) = old.filter(|old| old.pre.is_some()) {
-            // Of two files that are both versions of one, the first is the one that was renamed.
-            if !edited_names.values().any(|taken| taken.at == old.at) {
-                edited_names.insert(to, old);
-            }
+    let renamed: Vec<(&ChangeFile, &ChangeFile)> =
+        change.files.iter().filter_map(|file| Some((file, left(change, file)?))).collect();
+    let step = |at: &WsPath, did: Did| Step { at: at.clone(), did, change: change.id, first: change.id };
+    let mut steps = Vec::new();
+    for (made, old) in &renamed {
+        let images = (Image::of(old.before(), old.pre_mode), Image::of(made.after(), made.post_mode));
+        if let (Some(was), Some(is)) = images {
+            steps.push(step(&made.at, Did::Came { from: old.at.clone(), was, is, over: None }));
         }
     }
-    let taken = |file: &ChangeFile| edited_names.values().any(|old| std::ptr::eq(*old, file));
-    let files = change.files.iter().filter(|file| !taken(file));
-    files
-        .filter_map(|file| {
-            let did = did(file, edited_names.get(&file.at).copied())?;
-            Some(Step { at: file.at.clone(), did, change: change.id, first: change.id })
-        })
-        .collect()
+    for file in &change.files {
+        let is = Image::of(file.after(), file.post_mode);
+        if renamed.iter().any(|(_, old)| std::ptr::eq(*old, file)) {
+            // The old name got something else.
+            if is.is_some() {
+                steps.push(step(&file.at, Did::Changed { was: None, is }));
+            }
+        } else if !renamed.iter().any(|(made, _)| std::ptr::eq(*made, file)) {
+            steps.push(step(&file.at, did(file, is)));
+        }
+    }
+    steps
 }
 
-/// What happened at a path; `old` is the deletion that makes a creation a rename.
-fn did(file: &ChangeFile, old: Option<&ChangeFile>) -> Option<Did> {
+/// What happened at a path.
+fn did(file: &ChangeFile, is: Option<Image>) -> Did {
     let was = Image::of(file.before(), file.pre_mode);
-    let is = Image::of(file.after(), file.post_mode);
-    Some(match (file.op, &file.from, is) {
+    let mode = file.pre_mode & 0o7777;
+    match (file.op, &file.from, is) {
         (ChangeOp::MakeDir, ..) => Did::DirMade,
-        (ChangeOp::RemoveDir, ..) => {
-            Did::DirGone { mode: (file.pre_mode & 0o7777 != 0).then_some(file.pre_mode & 0o7777) }
-        }
+        (ChangeOp::RemoveDir, ..) => Did::DirGone { mode: (mode != 0).then_some(mode) },
         (ChangeOp::Move, Some(from), Some(is)) => Did::Came { from: from.clone(), was: is, is, over: was },
         (ChangeOp::Move, Some(from), None) => Did::DirCame { from: from.clone() },
-        (ChangeOp::Create, Some(from), Some(is)) if old.is_some() => {
-            let was = old.and_then(|old| Image::of(old.before(), old.pre_mode))?;
-            Did::Came { from: from.clone(), was, is, over: None }
-        }
         _ => Did::Changed { was, is },
-    })
+    }
 }
 
 /// The steps of these changes, newest first, as few as they can be.

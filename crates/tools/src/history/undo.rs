@@ -72,8 +72,9 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Planned, Refusal> {
 /// The plan and its answer. `changes` are those that are taken back, newest first.
 pub(super) fn finish(ctx: &Ctx<'_>, taken: Taken, reply: Reply, changes: &[Change]) -> Planned {
     let me = ctx.ws.coord().session(ctx.session).map(|me| me.agent.clone());
-    let mut planned = back::planned(ctx, taken.operations);
-    planned.others_work = changes.iter().any(|change| change.agent.is_none() || change.agent != me);
+    let own = changes.iter().all(|change| change.agent.is_some() && change.agent == me);
+    let mut planned = back::planned(ctx, taken.operations, own);
+    planned.others_work = !own;
     planned.undoes = changes.last().map(|oldest| oldest.id);
     planned.change_at = reply.facts.len();
     let mut kept: Vec<String> = taken.kept.iter().take(NAMED).map(ToString::to_string).collect();

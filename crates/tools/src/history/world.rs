@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use cotenant_model::{Body, ClassHit, Code, EntryKind, FileOp, Moved, Op, Refusal, WirePath, WsPath};
 use cotenant_tree::{Kind as Found, ListOptions, Place};
 
-use super::names::rebased;
 use crate::ctx::Ctx;
 use crate::files::write_file::missing_dirs;
 use crate::states::{Operations, Shift, Shifts, State};
@@ -305,4 +304,9 @@ impl Ctx<'_> {
             }
         })
     }
+}
+
+/// What `at` is called once `from`, at or above it, is called `to`.
+fn rebased(at: &WsPath, from: &WsPath, to: &WsPath) -> WsPath {
+    at.moved(from, to).unwrap_or_else(|| at.clone())
 }

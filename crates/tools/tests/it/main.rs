@@ -10,6 +10,7 @@
 
 mod approvals;
 mod arguments;
+mod backwards;
 mod coercion;
 mod concurrent;
 mod deleting;

@@ -100,12 +100,14 @@ fn of_two_copies_one_is_the_move_and_a_copy_of_what_stays_is_made_like_it() {
 }
 
 #[test]
-fn a_link_is_like_no_file() {
+fn a_link_is_like_no_file_and_a_file_like_no_link() {
     let link = State::Entry(Body::link(&b"x"[..]));
-    let found = operations(&[("l", State::Absent, link.clone(), Some("a"))]);
-    assert!(matches!(&found.ops[0].op, Op::Create { like: None, .. }));
-    let found = operations(&[("l", link, State::Absent, None), ("f", State::Absent, file("x"), Some("l"))]);
-    assert!(matches!(&found.ops[0].op, Op::Create { like: None, .. }));
+    for (old, new, alike) in
+        [(link.clone(), file("x"), false), (file("x"), link.clone(), false), (link.clone(), link, true)]
+    {
+        let found = operations(&[("a", old, file("other"), None), ("b", State::Absent, new, Some("a"))]);
+        assert!(matches!(&found.ops[1].op, Op::Create { like, .. } if like.is_some() == alike), "{found:?}");
+    }
 }
 
 #[test]
