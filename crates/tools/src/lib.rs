@@ -9,6 +9,7 @@ pub mod files;
 pub mod history;
 pub mod host;
 mod instructions;
+pub mod patch;
 pub mod planned;
 mod questions;
 pub mod registry;

@@ -8,6 +8,7 @@ use crate::files::{
     create_path, delete_file, edit_file, list_directory, read_file, search_files, write_file,
 };
 use crate::history::{list, rewind, show_change, undo};
+use crate::patch;
 use crate::session::{read_more, retry, whoami};
 use crate::tool::Tool;
 
@@ -18,6 +19,7 @@ pub static TOOLS: &[&Tool] = &[
     &search_files::TOOL,
     &edit_file::TOOL,
     &write_file::TOOL,
+    &patch::TOOL,
     &delete_file::TOOL,
     &undo::TOOL,
     &read_more::TOOL,

@@ -77,7 +77,9 @@ impl Toolbox {
     /// The paths that a call touches, as far as its arguments tell.
     fn footprint(&self, tool: &'static Tool, args: &Map<String, Value>) -> Footprint {
         // What it repeats or takes back is known only later: it keeps its place among everything.
-        if matches!(tool.run, Run::Retry) || matches!(tool.name, "undo" | "rewind" | "restore_file") {
+        if matches!(tool.run, Run::Retry)
+            || matches!(tool.name, "undo" | "rewind" | "restore_file" | "apply_patch")
+        {
             return Footprint::Everything;
         }
         let Ok(args) = Args::decode(tool, args) else { return Footprint::Nothing };

@@ -23,6 +23,7 @@ mod forms;
 mod keeping;
 mod listing;
 mod pages;
+mod patching;
 mod policy;
 mod reading;
 mod retrying;
