@@ -79,6 +79,7 @@ fn every_tool_of_this_issue_is_registered_once() {
             "search_files",
             "edit_file",
             "write_file",
+            "apply_patch",
             "delete_file",
             "undo",
             "read_more",
