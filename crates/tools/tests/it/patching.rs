@@ -139,7 +139,9 @@ new file mode 120000
     let again = "--- a/edit\n+++ b/edit\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
     let again = f.no("ALREADY_APPLIED", "apply_patch", json!({"patch": again}));
     assert!(again.contains("next: go on"), "{again}");
-    assert_eq!(before.len(), 5);
+    f.ok("undo", json!({"change": "c1"}));
+    assert_eq!(files(&f.path("")), before);
+    assert_eq!(mode("run.sh"), 0o644);
 }
 
 #[test]
