@@ -6,6 +6,7 @@ mod bench;
 mod ci;
 mod clients;
 mod licences;
+mod long;
 mod packages;
 mod tidy;
 mod workspace;
@@ -19,6 +20,8 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
   ci [--long]   every check, in the order of their cost; --long adds what takes more than its share
   bench [NAME…] the promised figures, each against a named peer; --list names them
+  replay DIR…   the newest commits of git repositories (COTENANT_REPLAY_COMMITS, 2000), each applied by apply_patch and
+                compared with the commit's tree
   clients       clients that others wrote, against what was built here
   tidy          the house's rules alone
   licences      the licences of what is locked, against deny.toml";
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
         ["ci"] => ci::run(ci::Reach::Usual),
         ["ci", "--long"] => ci::run(ci::Reach::Long),
         ["bench", rest @ ..] => bench::run(rest),
+        ["replay", first, rest @ ..] => long::replay(first, rest),
         ["clients"] => clients::run(),
         ["tidy"] => tidy::run(),
         ["licences"] => licences::run(),

@@ -11,4 +11,5 @@ mod flow;
 mod human;
 mod parallel;
 mod permissions;
+mod replay;
 mod support;

@@ -68,6 +68,7 @@ impl Misfit {
 /// [`Misfit`], with a [`Miss`] for each hunk that does not fit.
 pub fn apply(raw: &[u8], form: &Form, hunks: &[Hunk], skip: &[usize]) -> Result<Applied, Misfit> {
     let wanted: Vec<&Hunk> = hunks.iter().filter(|hunk| !skip.contains(&hunk.ordinal)).collect();
+    let form = &told_with_bom(form, &wanted);
     let mut field = Field::new(raw, form);
     let mut results = placed(&field, &wanted);
     if results.iter().any(|result| matches!(result, Err(Problem::NotThere)))
@@ -95,6 +96,15 @@ pub fn apply(raw: &[u8], form: &Form, hunks: &[Hunk], skip: &[usize]) -> Result<
     let fit = results.iter().filter(|result| result.is_ok()).count();
     let failed = wanted.into_iter().zip(results).filter_map(|(hunk, result)| Some((hunk, result.err()?)));
     Err(Misfit { misses: miss::explain(&field, failed.collect()), fit })
+}
+
+/// The form as the hunks see it: git shows a byte order mark as part of the first line, and so a patch may take it away.
+fn told_with_bom(form: &Form, hunks: &[&Hunk]) -> Form {
+    let told = |hunk: &&Hunk| {
+        hunk.old_lines().next().is_some_and(|line| line.text.starts_with("\u{feff}".as_bytes()))
+    };
+    let as_text = form.bom && form.encoding == Encoding::Utf8 && hunks.iter().any(told);
+    Form { bom: form.bom && !as_text, ..*form }
 }
 
 /// The line of each hunk, or why it has none.

@@ -134,7 +134,8 @@ impl<'a> Canvas<'a> {
 
     fn add(&mut self, file: &FilePatch) -> Result<Done, Stop> {
         let link = file.new_mode == Some(Mode::Link);
-        let at = self.sheet(&file.path, link)?;
+        // A link that stands there is in the way, wherever it leads; one that an earlier section deleted is not.
+        let at = self.sheet(&file.path, true)?;
         let body = self.added(file, &at, link)?;
         let sheet = self.at(&at)?;
         if let Some(there) = sheet.after.entry() {
