@@ -1,6 +1,7 @@
 //! Where a hunk belongs: the one rule of placement. Nothing here drops context or takes the first of several places.
 
-use memchr::{memchr, memmem};
+use std::cell::OnceCell;
+use std::hash::{DefaultHasher, Hasher};
 
 use crate::diff::{DiffLine, Tag};
 use crate::form::{Break, Encoding, Form};
@@ -17,6 +18,8 @@ pub(super) struct Field<'f> {
     pub(super) view: View<'f>,
     /// The break of new lines, where it does not come from the lines around them: see [`Field::broken_at_cr`].
     pub(super) one_break: Option<&'static str>,
+    /// The lines by what they hold, made when first asked.
+    index: OnceCell<Index>,
 }
 
 /// Why a hunk has no place. Lines count from 1.
@@ -50,6 +53,37 @@ pub(super) enum Problem {
     NotEncodable { ch: Option<char>, encoding: Encoding, line: usize, column: usize },
 }
 
+/// The lines of a file by their content, so that many hunks find their places in one pass over it.
+#[derive(Debug)]
+struct Index {
+    /// Hash and number (from 1) of every line, in order.
+    lines: Vec<(u64, usize)>,
+}
+
+impl Index {
+    fn of(view: &View<'_>) -> Index {
+        let numbers = 1..=view.line_count();
+        let mut lines: Vec<(u64, usize)> =
+            numbers.map(|n| (hash(view.line(n).unwrap_or_default()), n)).collect();
+        lines.sort_unstable();
+        Index { lines }
+    }
+
+    /// The lines that may hold `text`, and no other that does.
+    fn lines(&self, text: &[u8]) -> &[(u64, usize)] {
+        let wanted = hash(text);
+        let first = self.lines.partition_point(|(hash, _)| *hash < wanted);
+        let rest = self.lines.get(first..).unwrap_or_default();
+        &rest[..rest.partition_point(|(hash, _)| *hash == wanted)]
+    }
+}
+
+fn hash(text: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(text);
+    hasher.finish()
+}
+
 /// The lines of one side, each ended by LF.
 pub(super) fn joined<'l>(lines: impl Iterator<Item = &'l DiffLine>) -> Vec<u8> {
     lines.fold(Vec::new(), |mut text, line| {
@@ -61,7 +95,7 @@ pub(super) fn joined<'l>(lines: impl Iterator<Item = &'l DiffLine>) -> Vec<u8> {
 
 impl<'f> Field<'f> {
     pub(super) fn new(raw: &'f [u8], form: &'f Form) -> Field<'f> {
-        Field { raw, form, view: View::new(raw, form), one_break: None }
+        Field { raw, form, view: View::new(raw, form), one_break: None, index: OnceCell::new() }
     }
 
     /// The file with its lone carriage returns taken for line breaks; `None` where it has none. What the lines around a new
@@ -75,7 +109,8 @@ impl<'f> Field<'f> {
             |kind| (1..=self.view.line_count()).filter(|n| self.view.ending(*n) == Some(kind)).count();
         let kinds = [("\r", lone), ("\n", count(Break::Lf)), ("\r\n", count(Break::Crlf))];
         let one_break = kinds.into_iter().max_by_key(|(_, count)| *count).map(|(text, _)| text);
-        Some(Field { view: View::new(self.raw, self.form).broken_at_cr(), one_break, ..*self })
+        let view = View::new(self.raw, self.form).broken_at_cr();
+        Some(Field { raw: self.raw, form: self.form, view, one_break, index: OnceCell::new() })
     }
 
     /// The first line (from 1) of the hunk's old lines, or the line before which it inserts. `drift` is how many lines the
@@ -102,20 +137,14 @@ impl<'f> Field<'f> {
 
     /// The lines at which `text` (each line ended by LF) stands, up to `most`, also where the file lacks the last break.
     pub(super) fn places(&self, text: &[u8], most: usize) -> Vec<usize> {
-        let bytes = self.view.as_bytes();
-        let finder = memmem::Finder::new(text);
-        let (mut lines, mut from) = (Vec::new(), 0);
-        while let Some(hit) =
-            bytes.get(from..).and_then(|rest| finder.find(rest)).filter(|_| lines.len() < most)
-        {
-            let at = from + hit;
-            if at == 0 || bytes[at - 1] == b'\n' {
-                lines.push(self.view.line_of(at));
-            }
-            from = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |lf| at + lf + 1);
-        }
-        lines.extend(self.unended(text));
-        lines
+        let index = self.index.get_or_init(|| Index::of(&self.view));
+        let wanted = text.split_inclusive(|b| *b == b'\n').enumerate();
+        let rarest = wanted.map(|(at, line)| (index.lines(line.strip_suffix(b"\n").unwrap_or(line)), at));
+        let Some((lines, at)) = rarest.min_by_key(|(lines, _)| lines.len()) else {
+            return Vec::new();
+        };
+        let starts = lines.iter().filter_map(|(_, line)| line.checked_sub(at));
+        starts.filter(|start| self.stands(text, *start)).take(most).collect()
     }
 
     /// The line at which `text` without its last break stands at the end of a file that ends without one.

@@ -10,5 +10,6 @@ mod kit;
 mod placement;
 mod roundtrips;
 mod scenarios;
+mod seeds;
 mod spoiled;
 mod unified_diffs;
