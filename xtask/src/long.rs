@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::Failure;
 
 /// `cargo xtask replay DIR…`: prints the figures of each repository; fails where a commit's tree was not met.
-pub fn replay(first: &str, rest: &[&str]) -> Result<(), Failure> {
+pub(crate) fn replay(first: &str, rest: &[&str]) -> Result<(), Failure> {
     let given = std::iter::once(first).chain(rest.iter().copied());
     let directories = given
         .map(|directory| Path::new(directory).canonicalize().map_err(|error| format!("{directory}: {error}")))

@@ -109,7 +109,7 @@ fn applied(scratch: &Scratch, agent: &mut Client, patch: &str, outcome: &mut Out
     let (id, digest) =
         (pending["id"].as_str().unwrap().to_owned(), pending["digest"].as_str().unwrap().to_owned());
     scratch.run(&["approve", &id, "--digest", &digest]).ok();
-    agent.retry(&reply.offered("retry"), json!({}))
+    agent.retry(&reply.offered("token"), json!({}))
 }
 
 /// Replays the commits between the oldest and the newest of `commits`, which follow each other.
