@@ -46,7 +46,14 @@ pub(crate) fn commands() -> [Command; 3] {
         Command::new("daemon").about("Run the daemon in the foreground").hide(true),
         Command::new("doctor")
             .about("What this machine can enforce, grade by grade")
-            .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print as JSON")),
+            .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print as JSON"))
+            .arg(
+                Arg::new("relink")
+                    .long("relink")
+                    .value_name("OLD")
+                    .value_parser(clap::value_parser!(std::path::PathBuf))
+                    .help("Take over the history of the workspace that was at OLD and was copied here"),
+            ),
     ]
 }
 
@@ -109,7 +116,12 @@ pub(crate) fn daemon(root: &Path) -> Exit {
 /// `doctor`: exit status 3 where cotenant's own tools (G4) cannot keep their whole promise here.
 pub(crate) fn doctor(root: &Path, matches: &ArgMatches) -> Exit {
     let as_json = matches.get_flag("json");
-    let report = Homes::of_user().and_then(|homes| cotenant_daemon::doctor::report(root, &homes));
+    let report = Homes::of_user().and_then(|homes| {
+        if let Some(old) = matches.get_one::<std::path::PathBuf>("relink") {
+            Place::relink(root, old, &homes)?;
+        }
+        cotenant_daemon::doctor::report(root, &homes)
+    });
     let report = match report {
         Ok(report) => report,
         Err(refusal) => return out::refusal(&refusal, as_json),

@@ -7,12 +7,16 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use rustix::fs::{FlockOperation, flock};
+
 /// The file in a state folder.
 const FILE: &str = "root";
+/// Held by the daemon of a state folder as long as it lives.
+pub(crate) const LOCK: &str = "daemon.lock";
 
 /// The state folder of a root.
 #[derive(Debug, PartialEq, Eq)]
@@ -92,10 +96,12 @@ impl Record {
 
     /// Whether the directory `id`, now at `root`, is the one this folder was made for.
     fn fits(&self, id: &Identity, root: &Path) -> bool {
-        // A directory that is still where it was is seen at two places at once, and each has its own state.
-        id.born.is_some()
-            && self.id == *id
-            && (self.root == root || Identity::of(&self.root).ok().as_ref() != Some(id))
+        self.id == *id && (self.root == root || id.born.is_some() && !self.is_there())
+    }
+
+    /// Whether the directory is still where it was. Then it is seen at two places at once, and each has its own state.
+    fn is_there(&self) -> bool {
+        Identity::of(&self.root).is_ok_and(|id| id == self.id)
     }
 }
 
@@ -121,6 +127,44 @@ pub(crate) fn find(all: &Path, root: &Path) -> io::Result<Claim> {
         _ => own,
     };
     Ok(Claim { key, moved_from: None })
+}
+
+/// Gives the state of the root that was at `old` to `root`: what [`find`] does by itself, for a directory that was
+/// copied, or moved to another file system. `used`: whether the state of a key holds a history.
+pub(crate) fn adopt(all: &Path, root: &Path, old: &Path, used: impl Fn(&str) -> bool) -> io::Result<()> {
+    let id = Identity::of(root)?;
+    let folders = fs::read_dir(all)?.flatten().map(|entry| entry.path());
+    let known = folders.filter_map(|folder| Some((Record::read(&folder)?, folder)));
+    let found = known
+        .filter(|(record, _)| record.root == old && record.id != id)
+        .min_by(|(_, one), (_, other)| one.cmp(other));
+    let (record, folder) =
+        found.ok_or_else(|| io::Error::other("no other workspace was served from there"))?;
+    if record.is_there() {
+        return Err(io::Error::other("the workspace is still there"));
+    }
+    let own = find(all, root)?.key;
+    if used(&own) {
+        return Err(io::Error::other("this folder has a history of its own already"));
+    }
+    let _both = (unused(&folder)?, unused(&all.join(&own))?);
+    match fs::remove_file(all.join(&own).join(FILE)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    Record { id, root: root.to_owned(), moved_from: Some(old.to_owned()) }.write(&folder)
+}
+
+/// Keeps daemons from a state folder as long as what is returned lives; nothing where there is no folder.
+fn unused(folder: &Path) -> io::Result<Option<fs::File>> {
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    let lock = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join(LOCK))?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(lock)),
+        Err(_) => Err(io::Error::other("a daemon runs for one of them")),
+    }
 }
 
 /// Notes in the state folder of a claim which directory it is of.

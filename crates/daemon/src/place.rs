@@ -71,9 +71,26 @@ impl Place {
         Ok(Place { socket: runtime.join(format!("{key}.sock")), root, moved_from, key, state })
     }
 
+    /// Gives the state of the workspace that was at `old` to `root`, which has none of its own yet: for one that was
+    /// copied, or moved to another file system. One that was only renamed needs no word.
+    pub fn relink(root: &Path, old: &Path, homes: &Homes) -> Result<Place, Refusal> {
+        let place = Place::of(root, homes)?;
+        let settings = crate::config::load(&place.root)?;
+        let all = homes.state.join("cotenant");
+        let ledgers = settings.state_dir.unwrap_or_else(|| all.clone());
+        let used = |key: &str| ledgers.join(key).join("ledger").exists();
+        let old = std::path::absolute(old).map_err(|error| unusable(old, &error))?;
+        claim::adopt(&all, &place.root, &old, used).map_err(|error| {
+            Refusal::new(Code::NotAvailable, format!("The state was not taken over: {error}."))
+                .fact("path", old.display().to_string())
+                .next("cotenant stop --root DIR for both, then cotenant doctor --relink OLD --root NEW before any other use of NEW")
+        })?;
+        Place::of(root, homes)
+    }
+
     /// Held by the daemon as long as it lives.
     pub fn lock(&self) -> PathBuf {
-        self.state.join("daemon.lock")
+        self.state.join(claim::LOCK)
     }
 
     /// Held by a daemon that starts, until it can be reached.

@@ -82,7 +82,11 @@ impl Ledger {
         })?;
         let next = match &pair {
             Some(pair) => {
-                self.pack(pair.before, pair.after)?;
+                match self.pack(pair.before, pair.after) {
+                    // One file that cannot be read must not keep all others from it.
+                    Ok(()) | Err(LedgerError::Io { .. }) => {}
+                    failed => failed?,
+                }
                 Cursor { stored: cursor.stored, ..pair.at }
             }
             None => Cursor::behind(end.max(cursor.stored)),

@@ -140,6 +140,36 @@ fn a_copy_is_another_root_and_the_original_keeps_its_state() {
 }
 
 #[test]
+fn a_copy_takes_over_the_state_of_what_it_was_copied_from_when_told_to() {
+    let roots = Roots::new();
+    let first = roots.make("a");
+    roots.make("copy");
+    let relink = || Place::relink(&roots.root("copy"), &roots.root("a"), &roots.homes);
+    let why = |result: Result<Place, cotenant_model::Refusal>| crate::refused(result).to_string();
+    assert!(why(relink()).contains("still there"));
+    fs::remove_dir(roots.root("a")).unwrap();
+    let taken = relink().unwrap();
+    assert_eq!((&taken.key, taken.moved_from.as_deref()), (&first.key, Some(roots.root("a").as_path())));
+    assert_eq!(roots.of("copy"), taken, "and keeps it");
+    assert!(why(relink()).contains("no other workspace"), "once");
+    let anew = roots.make("a");
+    assert_ne!(anew.key, first.key);
+    // Not what never was, and not over a history.
+    fs::create_dir(roots.root("other")).unwrap();
+    let of = |old: &str| Place::relink(&roots.root("other"), &roots.root(old), &roots.homes);
+    assert!(why(of("never")).contains("no other workspace"));
+    fs::remove_dir(roots.root("copy")).unwrap();
+    fs::create_dir(roots.of("other").state.join("ledger")).unwrap();
+    assert!(why(of("copy")).contains("a history of its own"));
+    fs::remove_dir(roots.of("other").state.join("ledger")).unwrap();
+    let lock = fs::File::create(taken.state.join("daemon.lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+    assert!(why(of("copy")).contains("a daemon runs"));
+    drop(lock);
+    assert_eq!(of("copy").unwrap().key, first.key);
+}
+
+#[test]
 fn a_folder_that_says_nothing_readable_is_of_its_path() {
     let roots = Roots::new();
     let first = roots.make("a");

@@ -192,3 +192,30 @@ fn an_image_that_cannot_be_written_leaves_nothing_behind() {
         assert_eq!(left.filter(|entry| entry.path().is_file()).count(), 0);
     });
 }
+
+#[test]
+fn on_a_full_disk_images_stay_as_they_are() {
+    on_small_disk("fault::on_a_full_disk_images_stay_as_they_are", "48m", |disk| {
+        let ledger = open(disk);
+        let one: Vec<u8> =
+            (0..4_000_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let mut other = one.clone();
+        other[7] ^= 1;
+        for image in [&one, &other] {
+            commit::store(&ledger, image).unwrap();
+        }
+        land(&ledger, vec![edit("a", &one, &other)]);
+        commit::flush(&ledger).unwrap();
+        let filler = fill(disk, 0);
+        // The base, to be written anew, does not fit.
+        assert_eq!(commit::pack(&ledger), Err(LedgerError::OutOfSpace));
+        assert_eq!(ledger.failure(), None, "which is no reason to stop");
+        let there = |image: &Vec<u8>| ledger.blob(Digest::of(image)).unwrap().as_ref() == Some(image);
+        assert!(there(&one) && there(&other));
+        fs::remove_file(filler).unwrap();
+        while commit::pack(&ledger).unwrap() {}
+        assert!(there(&one) && there(&other));
+        let hex = Digest::of(&other).hex();
+        assert!(!disk.join("state/blobs").join(&hex[..2]).join(&hex).exists(), "it was tried again");
+    });
+}

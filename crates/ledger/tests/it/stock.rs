@@ -1,13 +1,16 @@
 //! Which changes retention drops: the trash's limits beside those of history, and the rule against a naive model.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
 use std::sync::OnceLock;
 
-use cotenant_ledger::{Keep, Ledger, Restorable, commit, prune};
+use cotenant_ledger::{Keep, Ledger, LedgerOptions, Query, Restorable, commit, prune};
 use cotenant_model::{Change, ChangeFile, ChangeOp, Digest, Durability, Millis, Outcome, WsPath};
 use proptest::prelude::*;
 
-use crate::{Folder, change, edit, in_folder, intent};
+use crate::{CHILD, Folder, change, child, edit, in_folder, intent};
 
 const DAY: u64 = 24 * 3600 * 1000;
 /// After every file's own time.
@@ -192,6 +195,53 @@ fn what_a_move_took_away_does_not_hold_its_old_path() {
     prune(&ledger, NOW, Keep::default()).unwrap();
     assert_eq!(gone(&ledger, &[first]), [0]);
     assert_eq!(ledger.blob(image(1).1).unwrap().as_ref(), Some(&image(1).0), "what stands is whole");
+}
+
+/// The child: lands edits and deletions and drops what is over the limits, without end.
+fn work_until_killed(dir: &Path) {
+    let options = LedgerOptions { dir: dir.to_owned(), durability: Durability::Full };
+    let (ledger, _) = Ledger::open(&options).unwrap();
+    let keep = Keep { megabytes: 1, trash_megabytes: 1, ..Keep::default() };
+    for number in (0_u8..200).cycle() {
+        let edited = Made { folder: 0, path: number % 3, what: What::Edited, pre: number, post: number + 1 };
+        land(&ledger, &[edited], 1);
+        land(&ledger, &delete(1, number % 5, number), 1);
+        if number % 8 == 7 {
+            prune(&ledger, NOW, keep).unwrap();
+            println!("pruned {number}");
+        }
+    }
+}
+
+#[test]
+fn killed_while_it_drops() {
+    const NAME: &str = "stock::killed_while_it_drops";
+    if let Some(dir) = std::env::var_os(CHILD) {
+        work_until_killed(Path::new(&dir));
+        return;
+    }
+    let folder = Folder::new();
+    let mut dropped = 0;
+    for round in 0..8 {
+        let mut child = child(NAME, &folder.state()).stdout(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let mut lines = out.lines().map_while(Result::ok).filter(|line| line.starts_with("pruned"));
+        assert!(lines.nth(round % 4).is_some(), "it ended by itself");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let (ledger, unsealed) = folder.try_open(Durability::Full).unwrap();
+        unsealed.iter().for_each(|intent| commit::seal(&ledger, intent.change.id, Outcome::Aborted, None));
+        let changes = ledger.history(&Query::default()).unwrap();
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            changes.iter().partition(|change| ledger.restorable(change) == Ok(Restorable::Yes));
+        dropped = dropped.max(gone.len());
+        for image in
+            kept.iter().flat_map(|change| &change.files).flat_map(|file| [file.pre, file.post]).flatten()
+        {
+            assert!(ledger.blob(image).unwrap().is_some(), "what is not marked is whole");
+        }
+    }
+    assert!(dropped > 10, "{dropped}");
 }
 
 /// The rule, said once more with sets and without a database.
