@@ -12,7 +12,7 @@
 //! newest change of a folder's trash is neither counted nor dropped over the size, or else what was just deleted by
 //! mistake would be the first to go.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use cotenant_model::{ChangeId, ChangeOp, Millis, Outcome};
@@ -240,9 +240,10 @@ fn pinned_changes(conn: &Connection) -> Sql<HashSet<i64>> {
     .collect()
 }
 
-/// The changes of each folder's trash.
-fn trash(conn: &Connection) -> Sql<HashMap<i64, HashSet<i64>>> {
-    let mut folders: HashMap<i64, HashSet<i64>> = HashMap::new();
+/// The changes of each folder's trash, in the folders' order: a change of two folders that the first drops weighs nothing
+/// in the second.
+fn trash(conn: &Connection) -> Sql<BTreeMap<i64, HashSet<i64>>> {
+    let mut folders: BTreeMap<i64, HashSet<i64>> = BTreeMap::new();
     let mut members = conn.prepare(
         "SELECT DISTINCT p.folder, t.change FROM trash t JOIN path p ON p.id = t.path WHERE t.change IN ( \
              SELECT c.id FROM (SELECT DISTINCT change AS id FROM trash) c WHERE NOT EXISTS ( \
