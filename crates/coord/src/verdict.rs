@@ -31,6 +31,8 @@ pub struct JudgeFacts<'a> {
     /// The class of each operation's path, in the order of the plan; the stricter of the path as asked and as resolved.
     /// An operation without one is asked about.
     pub classes: &'a [ClassHit],
+    /// Further paths that the plan touches: those below a moved directory, at both ends. Rules hold for them, too.
+    pub also: &'a [WsPath],
     /// How paths are shown.
     pub folders: &'a Folders,
     /// The folders allowed for reading only.
@@ -118,7 +120,11 @@ pub fn judge(plan: &Plan, facts: &JudgeFacts<'_>) -> Verdict {
         return Verdict::Refuse(refusal);
     }
     let foreign = plan.undoes.is_some() && !facts.own_change;
-    let asked = foreign || plan.ops.iter().enumerate().any(|(index, op)| asks(plan, index, op, facts));
+    let ruled =
+        |at: &WsPath| facts.rules.answer(&plan.tool, at).is_some_and(|(answer, _)| answer != Answer::Allow);
+    let asked = foreign
+        || facts.also.iter().any(ruled)
+        || plan.ops.iter().enumerate().any(|(index, op)| asks(plan, index, op, facts));
     if asked { Verdict::Ask } else { Verdict::Allow }
 }
 
@@ -126,12 +132,10 @@ pub fn judge(plan: &Plan, facts: &JudgeFacts<'_>) -> Verdict {
 fn asks(plan: &Plan, index: usize, op: &FileOp, facts: &JudgeFacts<'_>) -> bool {
     let sensitive = facts.classes.get(index).is_none_or(|hit| hit.class == PathClass::Sensitive);
     let by_profile = !facts.undoable || facts.profile == Profile::Careful && changes(op);
-    sensitive
-        || match facts.rules.answer(&plan.tool, &op.at) {
-            Some((Answer::Allow, _)) => false,
-            Some(_) => true,
-            None => by_profile,
-        }
+    // Of a move both ends count: an `allow` lifts the question only where it holds for either.
+    let mut answers = op.paths().map(|at| facts.rules.answer(&plan.tool, at).map(|(answer, _)| answer));
+    let by_rule = answers.clone().flatten().any(|answer| answer != Answer::Allow);
+    sensitive || by_rule || by_profile && !answers.all(|answer| answer == Some(Answer::Allow))
 }
 
 /// Whether it changes something that stands already.
@@ -168,8 +172,9 @@ fn refuse_read_only(plan: &Plan, facts: &JudgeFacts<'_>) -> Option<Refusal> {
     if let Some((op, hit)) = classed(plan, facts, PathClass::Generated) {
         return Some(generated(&facts.folders.show(&op.at), hit));
     }
-    let op = plan.ops.iter().find(|op| facts.read_only.contains(&op.at.folder))?;
-    Some(read_only(&facts.folders.show(&op.at), facts.folders.name(op.at.folder)))
+    let mut paths = plan.ops.iter().flat_map(FileOp::paths);
+    let at = paths.find(|at| facts.read_only.contains(&at.folder))?;
+    Some(read_only(&facts.folders.show(at), facts.folders.name(at.folder)))
 }
 
 /// `PATH_READ_ONLY` in a folder that is allowed for reading only.
@@ -183,11 +188,11 @@ pub fn read_only(path: &str, folder: &str) -> Refusal {
 }
 
 fn refuse_rule(plan: &Plan, facts: &JudgeFacts<'_>) -> Option<Refusal> {
-    let denied = |op: &FileOp| match facts.rules.answer(&plan.tool, &op.at) {
-        Some((Answer::Deny, index)) => Some((facts.folders.show(&op.at), index)),
+    let denied = |at: &WsPath| match facts.rules.answer(&plan.tool, at) {
+        Some((Answer::Deny, index)) => Some((facts.folders.show(at), index)),
         _ => None,
     };
-    let (path, index) = plan.ops.iter().find_map(denied)?;
+    let (path, index) = plan.ops.iter().flat_map(FileOp::paths).chain(facts.also).find_map(denied)?;
     let rule = format!("approvals.rules[{index}]");
     let why = format!("A rule of cotenant.toml denies {} on {path}; nothing was written.", plan.tool);
     Some(

@@ -18,6 +18,8 @@ pub struct Wish {
     pub plan: Plan,
     /// The class of each operation's path, in the order of the plan.
     pub classes: Vec<ClassHit>,
+    /// Further paths that it touches: those below a moved directory, at both ends.
+    pub also: Vec<WsPath>,
     /// The session's profile.
     pub profile: Profile,
     /// It takes back another's change: a human must agree in every profile.
@@ -64,6 +66,7 @@ impl Workspace {
                 profile: wish.profile,
                 rules: self.rules(),
                 classes: &wish.classes,
+                also: &wish.also,
                 folders,
                 read_only: &read_only,
                 plan_mode,

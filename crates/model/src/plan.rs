@@ -183,7 +183,7 @@ impl FileOp {
     }
 
     /// Every path that it touches: its own, and where it moves to.
-    pub fn paths(&self) -> impl Iterator<Item = &WsPath> {
+    pub fn paths(&self) -> impl Iterator<Item = &WsPath> + Clone {
         let to = match &self.op {
             Op::Move { to, .. } => Some(to),
             _ => None,

@@ -33,5 +33,5 @@ pub use form::{Break, Encoding, Eol, Form, NotText, detect};
 pub use merge::{Clash, Conflict, merge3};
 pub use show::{Clip, clip, shown, visible, visible_window, window};
 pub use splice::Span;
-pub use substitute::{Substituted, Swap, Unfit, substitute};
+pub use substitute::{Substituted, Swap, Unfit, occurrences, substitute};
 pub use view::View;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use memchr::memmem;
 use thiserror::Error;
 
 use crate::edit::{is_whole, line_and_column, to_lf};
@@ -48,6 +49,13 @@ pub enum Unfit {
         /// The line of the file, from 1.
         line: usize,
     },
+}
+
+/// Where a text stands in the view, from left to right without overlap. An empty text stands nowhere.
+pub fn occurrences<'v>(view: &'v View<'_>, text: &'v str) -> impl Iterator<Item = Range<usize>> + 'v {
+    let text = text.as_bytes();
+    let bytes = if text.is_empty() { &[] } else { view.as_bytes() };
+    memmem::find_iter(bytes, text).filter(|_| !text.is_empty()).map(|at| at..at + text.len())
 }
 
 /// Replaces `swaps` (in order, not overlapping) in the file `raw`, whose form is `form` and whose view is `view`.

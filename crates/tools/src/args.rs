@@ -46,6 +46,10 @@ const ALIASES: &[(&str, &str)] = &[
     ("bash_id", "id"),
     ("shell_id", "id"),
     ("task_id", "id"),
+    ("source", "from"),
+    ("source_path", "from"),
+    ("destination", "to"),
+    ("destination_path", "to"),
     ("input", "patch"),
     ("diff", "patch"),
 ];

@@ -246,6 +246,7 @@ impl Toolbox {
         Wish {
             plan: self.plan(session, tool, planned, turn),
             classes: planned.classes.clone(),
+            also: planned.also.clone(),
             profile: terms.as_ref().map_or(self.ws.settings().profile, |terms| terms.profile),
             others_work: planned.others_work,
             read_only: terms.as_ref().map(|terms| terms.read_only.clone()).unwrap_or_default(),

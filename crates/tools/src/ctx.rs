@@ -405,7 +405,8 @@ impl Ctx<'_> {
         }
     }
 
-    fn regions_since(&self, shown: Digest, now: &Loaded) -> Option<Vec<Region>> {
+    /// What changed in a file since the version `shown`, where that is still kept.
+    pub fn regions_since(&self, shown: Digest, now: &Loaded) -> Option<Vec<Region>> {
         let old = Loaded::known(self.image(shown)?, &now.form);
         Some(cotenant_text::changed_regions(&old.bytes, &old.form, &now.bytes, &now.form))
     }

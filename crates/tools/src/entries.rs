@@ -1,7 +1,7 @@
 //! What a call must know of a file or link that it takes as a whole: its weight, its target, where it went.
 
-use cotenant_model::{Content, Digest, Entry, Refusal};
-use cotenant_tree::Place;
+use cotenant_model::{Content, Digest, Entry, Refusal, WirePath, WsPath};
+use cotenant_tree::{ListOptions, Place};
 
 use crate::ctx::{Ctx, Loaded};
 
@@ -19,6 +19,11 @@ impl Link {
 }
 
 impl Ctx<'_> {
+    /// How long the call has been under way, in milliseconds.
+    pub fn elapsed_ms(&self) -> u64 {
+        self.ws.clock().steady().since(self.now)
+    }
+
     /// The link at a place.
     pub fn link(&self, place: &Place) -> Result<Link, Refusal> {
         let target = self.tree(|tree| tree.link_target(place), &place.asked)?;
@@ -28,6 +33,15 @@ impl Ctx<'_> {
     /// The target of a link as an answer shows it.
     pub fn told(&self, link: &Link) -> String {
         cotenant_text::shown(&link.content).into_owned()
+    }
+
+    /// Whether a directory holds this very name; where letter case does not count, a look-up finds others for it.
+    pub fn is_listed(&self, at: &WsPath) -> bool {
+        let parent = at.parent().unwrap_or_default();
+        let options = ListOptions { depth: Some(1), limit: usize::MAX, include_ignored: true };
+        let listed = self.ws.tree().locate(&WirePath { at: parent, dir_only: true });
+        let listed = listed.and_then(|place| self.ws.tree().list(&place, &options));
+        listed.map_or(true, |listing| listing.entries.iter().any(|entry| entry.path == *at))
     }
 
     /// Reads a file that is to go as a whole. Of one that is too large to be shown only the digest is taken: it has no

@@ -32,6 +32,8 @@ pub struct Planned {
     pub undoes: Option<ChangeId>,
     /// It takes back another's change: a human must agree in every profile.
     pub others_work: bool,
+    /// Further paths that it touches: those below a moved directory, at both ends.
+    pub also: Vec<WsPath>,
     /// What an undo of the change does, in words: the answer then names the call.
     pub back: Option<&'static str>,
     /// Arguments that the call which a dry run offers has beside its own.

@@ -143,7 +143,8 @@ impl Toolbox {
 
     pub(crate) fn paths(&self, plan: &Plan) -> Vec<String> {
         let folders = self.ws.tree().folders();
-        let mut files: Vec<String> = plan.ops.iter().map(|op| folders.show(&op.at)).collect();
+        let mut files: Vec<String> =
+            plan.ops.iter().flat_map(|op| op.paths()).map(|at| folders.show(at)).collect();
         files.dedup();
         files
     }

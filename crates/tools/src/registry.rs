@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use crate::args::nearest;
 use crate::files::{
-    create_path, delete_file, edit_file, list_directory, read_file, search_files, write_file,
+    create_path, delete_file, edit_file, list_directory, move_path, read_file, rename_path, replace_text,
+    search_files, write_file,
 };
 use crate::history::{list, rewind, show_change, undo};
 use crate::patch;
@@ -19,7 +20,9 @@ pub static TOOLS: &[&Tool] = &[
     &search_files::TOOL,
     &edit_file::TOOL,
     &write_file::TOOL,
+    &replace_text::TOOL,
     &patch::TOOL,
+    &move_path::TOOL,
     &delete_file::TOOL,
     &undo::TOOL,
     &read_more::TOOL,
@@ -29,6 +32,7 @@ pub static TOOLS: &[&Tool] = &[
     &show_change::TOOL,
     &rewind::TOOL,
     &create_path::TOOL,
+    &rename_path::TOOL,
 ];
 
 /// Names of other hosts' tools that do the same with the same arguments, after the alias table.

@@ -12,6 +12,7 @@ use cotenant_model::{
 use serde_json::{Map, Value, json};
 
 use crate::args::{Args, with_end_line};
+use crate::files::rename_path::is_name;
 use crate::host::{Answer, Call, Hello, Host, Ticket};
 use crate::planned::Planned;
 use crate::questions::Question;
@@ -87,7 +88,12 @@ impl Toolbox {
         for param in tool.params.iter().filter(|param| param.kind == Kind::Path) {
             let text = args.text(param.name).unwrap_or(".");
             let Ok(path) = self.ws.tree().parse(text) else { continue };
-            touches.push(Touch { at: path.at, subtree: !tool.mutates(), write: tool.mutates() });
+            // What is below goes along with a directory; below a file there is nothing.
+            let touch = |at| Touch { at, subtree: true, write: tool.mutates() };
+            let name = args.text("new_name").filter(|name| is_name(name));
+            let renamed = name.and_then(|name| Some(path.at.parent()?.join(name.as_bytes())));
+            touches.extend(renamed.map(touch));
+            touches.push(touch(path.at));
         }
         if touches.is_empty() { Footprint::Nothing } else { Footprint::Paths(touches) }
     }

@@ -23,6 +23,11 @@ const KEPT: usize = 1024;
 pub(crate) struct AttributeCache(Mutex<HashMap<WsPath, (Stat, Arc<Gitignore>)>>);
 
 impl Tree {
+    /// The class of a resolved path, by its name and by what stands on the disk, whether it exists or not.
+    pub fn class_of(&self, real: &WsPath) -> ClassHit {
+        self.rules.classify(&real.path).max(self.class_on_disk(real))
+    }
+
     /// The class that what stands on the disk gives to the resolved path `real`.
     pub(crate) fn class_on_disk(&self, real: &WsPath) -> ClassHit {
         let mut level = real.path.parent();

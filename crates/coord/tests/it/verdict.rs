@@ -2,7 +2,8 @@
 
 use cotenant_coord::{ApprovalRules, JudgeFacts, Verdict, judge};
 use cotenant_model::{
-    Answer, ApprovalRule, ChangeId, ClassHit, Code, FolderId, Op, PathClass, Plan, Profile, Refusal,
+    Answer, ApprovalRule, ChangeId, ClassHit, Code, Digest, Entry, FolderId, Moved, Op, PathClass, Plan,
+    Profile, Refusal,
 };
 
 use crate::kit::{at, create, delete, docs, edit, folders, plan, replace};
@@ -31,6 +32,7 @@ fn verdict(plan: &Plan, rules: &[ApprovalRule], change: impl FnOnce(&mut JudgeFa
         profile: Careful,
         rules: &rules,
         classes: &classes,
+        also: &[],
         folders: &folders,
         read_only: &[],
         plan_mode: false,
@@ -49,6 +51,7 @@ fn with_class(plan: &Plan, profile: Profile, rules: &[ApprovalRule], hit: ClassH
         profile,
         rules: &rules,
         classes: &classes,
+        also: &[],
         folders: &folders,
         read_only: &[],
         plan_mode: false,
@@ -329,4 +332,56 @@ fn the_texts_of_refusals() {
         };
         assert_eq!(cotenant_coord::generated("f", &hit).next, expected);
     }
+}
+
+#[test]
+fn a_move_is_judged_at_both_ends_and_by_every_path_below() {
+    let op = Op::Move { to: at("new/b"), what: Moved::Entry(Entry::file(Digest::of(b"x"))), over: None };
+    let plan = plan("move_path", vec![(at("old/a"), op)]);
+    let also = [at("old/a/secret"), at("new/b/secret")];
+    let rules_of = |rules: &[ApprovalRule], profile| {
+        let (rules, folders, classes) = (compiled(rules), folders(), [ClassHit::ordinary()]);
+        let facts = JudgeFacts {
+            profile,
+            rules: &rules,
+            classes: &classes,
+            also: &also,
+            folders: &folders,
+            read_only: &[],
+            plan_mode: false,
+            own_change: true,
+            undoable: true,
+        };
+        word(&judge(&plan, &facts))
+    };
+    for (rules, careful, trusting) in [
+        (vec![], "ask", "allow"),
+        (vec![rule(None, &["old/**"], Allow)], "ask", "allow"),
+        (vec![rule(None, &["old/**", "new/**"], Allow)], "allow", "allow"),
+        (vec![rule(None, &["old/*"], Ask)], "ask", "ask"),
+        (vec![rule(None, &["new/*"], Ask)], "ask", "ask"),
+        (vec![rule(None, &["new/b"], Deny)], "APPROVAL_DENIED", "APPROVAL_DENIED"),
+        (vec![rule(None, &["old/a/secret"], Deny)], "APPROVAL_DENIED", "APPROVAL_DENIED"),
+        (vec![rule(None, &["new/b/secret"], Deny)], "APPROVAL_DENIED", "APPROVAL_DENIED"),
+        (vec![rule(None, &["old/a/secret"], Ask), rule(None, &["old/**", "new/**"], Allow)], "ask", "ask"),
+    ] {
+        assert_eq!((rules_of(&rules, Careful), rules_of(&rules, Trusting)), (careful, trusting), "{rules:?}");
+    }
+    let into_docs = Op::Move { to: docs("b"), what: Moved::Entry(Entry::file(Digest::of(b"x"))), over: None };
+    let plan = self::plan("move_path", vec![(at("a"), into_docs)]);
+    let folder = [docs("b").folder];
+    let (rules, folders, classes) = (compiled(&[]), folders(), [ClassHit::ordinary()]);
+    let facts = JudgeFacts {
+        profile: Trusting,
+        rules: &rules,
+        classes: &classes,
+        also: &[],
+        folders: &folders,
+        read_only: &folder,
+        plan_mode: false,
+        own_change: true,
+        undoable: true,
+    };
+    let read_only = judge(&plan, &facts);
+    assert_eq!(word(&read_only), "PATH_READ_ONLY");
 }

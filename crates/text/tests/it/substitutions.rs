@@ -1,7 +1,7 @@
 //! Many places replaced at once: every other byte stays, in every encoding and with every ending; what cannot be stored
 //! is refused as a whole.
 
-use cotenant_text::{Form, Substituted, Swap, Unfit, View, substitute};
+use cotenant_text::{Form, Substituted, Swap, Unfit, View, occurrences, substitute};
 use proptest::prelude::*;
 
 use crate::kit::{declared, form};
@@ -19,6 +19,28 @@ fn swaps(view: &View<'_>, old: &str, new: &str) -> Vec<Swap> {
         }
     }
     found
+}
+
+#[test]
+fn occurrences_are_those_of_a_slow_search() {
+    for (raw, text, at) in [
+        (&b"aaa"[..], "aa", vec![(0, 2)]),
+        (b"a\r\nb a\nb", "a\nb", vec![(0, 3), (4, 7)]),
+        (b"abc", "", vec![]),
+        (b"", "a", vec![]),
+        (b"\xef\xbb\xbfa", "a", vec![(0, 1)]),
+        (b"a\xff a", "a", vec![(0, 1), (3, 4)]),
+    ] {
+        let form = form(raw);
+        let view = View::new(raw, &form);
+        let found: Vec<_> = occurrences(&view, text).map(|at| (at.start, at.end)).collect();
+        assert_eq!(found, at, "{text:?}");
+        if !text.is_empty() {
+            let slow: Vec<_> =
+                swaps(&view, text, "").into_iter().map(|swap| (swap.at.start, swap.at.end)).collect();
+            assert_eq!(slow, at);
+        }
+    }
 }
 
 fn all(raw: &[u8], form: &Form, old: &str, new: &str) -> Result<Substituted, Unfit> {

@@ -79,7 +79,9 @@ fn every_tool_of_this_issue_is_registered_once() {
             "search_files",
             "edit_file",
             "write_file",
+            "replace_text",
             "apply_patch",
+            "move_path",
             "delete_file",
             "undo",
             "read_more",
@@ -88,5 +90,5 @@ fn every_tool_of_this_issue_is_registered_once() {
         ]
     );
     assert_eq!(names(ToolSet::History), ["history", "show_change", "rewind"]);
-    assert_eq!(names(ToolSet::Organise), ["create_path"]);
+    assert_eq!(names(ToolSet::Organise), ["create_path", "rename_path"]);
 }
