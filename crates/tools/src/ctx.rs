@@ -240,27 +240,46 @@ impl Ctx<'_> {
     fn missing(&self, at: &WsPath) -> Refusal {
         let shown = self.show(at);
         let near: Vec<String> = self.ws.tree().near(at).iter().map(|near| self.show(near)).collect();
-        let refusal = Refusal::new(Code::NotFound, String::new()).fact("path", shown.as_str());
-        let Some(first) = near.first() else {
-            let parent = at.parent().map_or_else(|| ".".to_owned(), |parent| self.show(&parent));
-            let mut refusal = refusal.next(self.call("list_directory", json!({"path": parent})));
-            refusal.message = format!("There is no {shown}.");
-            if self
-                .ws
-                .tree()
-                .locate(&WirePath { at: at.parent().unwrap_or_default(), dir_only: false })
-                .map_or(true, |place| place.is_absent())
-            {
-                refusal.next =
-                    self.call("search_files", json!({"pattern": leaf(at), "content_search": false}));
+        let mut refusal =
+            Refusal::new(Code::NotFound, format!("There is no {shown}.")).fact("path", shown.as_str());
+        if !near.is_empty() {
+            refusal = refusal.fact("near", near.clone());
+            refusal.message.push_str(&format!(" Nearest: {}.", near.join(", ")));
+        }
+        // What went elsewhere is meant before what has a similar name.
+        let went = self.went(at);
+        if let Some((place, who)) = &went {
+            let to = self.show(&place.asked);
+            refusal.message.push_str(&format!(" It was moved to {to} by {who}."));
+            refusal = refusal.fact("moved_to", to);
+        }
+        let next = match (&went, near.first()) {
+            (Some((place, _)), _) if place.kind == Kind::Dir => {
+                self.look("list_directory", &self.show(&place.asked))
             }
-            return refusal;
+            (Some((place, _)), _) => self.look("read_file", &self.show(&place.asked)),
+            (None, Some(first)) => self.look("read_file", first),
+            (None, None) => self.look_around(at),
         };
-        let tool = if self.tool.mutates() { "read_file" } else { self.tool.name };
-        let next = self.call(tool, json!({"path": first}));
-        let mut refusal = refusal.fact("near", near.clone()).next(next);
-        refusal.message = format!("There is no {shown}. Nearest: {}.", near.join(", "));
-        refusal
+        refusal.next(next)
+    }
+
+    /// The call that looks at another path: this very one, if it only looks.
+    fn look(&self, tool: &str, path: &str) -> String {
+        let tool = if self.tool.mutates() { tool } else { self.tool.name };
+        self.call(tool, json!({"path": path}))
+    }
+
+    /// The call that shows what there is instead of a path that nothing is like.
+    fn look_around(&self, at: &WsPath) -> String {
+        let parent = at.parent().unwrap_or_default();
+        let place = self.ws.tree().locate(&WirePath { at: parent.clone(), dir_only: false });
+        if place.map_or(true, |place| place.is_absent()) {
+            return self.call("search_files", json!({"pattern": leaf(at), "content_search": false}));
+        }
+        let parent =
+            if parent.path.is_root() && at.parent().is_none() { ".".to_owned() } else { self.show(&parent) };
+        self.call("list_directory", json!({"path": parent}))
     }
 
     /// The name beside `at` that has the same letters in another Unicode form, if there is one.
@@ -496,15 +515,15 @@ impl Ctx<'_> {
 
     /// Who changed a path last, and when, in words.
     pub fn who_changed(&self, at: &WsPath) -> String {
-        match self.newest(at) {
-            Some(change) => {
-                let who = change.agent.as_deref().unwrap_or("human").to_owned();
-                let age = Millis(self.ws.clock().wall().since(change.time));
-                let task = change.task.as_deref().map(|task| format!(", {task:?}")).unwrap_or_default();
-                format!("{who}, {age} ago ({}{task})", change.id)
-            }
-            None => "someone outside cotenant".to_owned(),
-        }
+        self.newest(at).map_or_else(|| "someone outside cotenant".to_owned(), |change| self.made(&change))
+    }
+
+    /// Who made a change, and when, in words.
+    pub fn made(&self, change: &cotenant_model::Change) -> String {
+        let who = change.agent.as_deref().unwrap_or("human");
+        let age = Millis(self.ws.clock().wall().since(change.time));
+        let task = change.task.as_deref().map(|task| format!(", {task:?}")).unwrap_or_default();
+        format!("{who}, {age} ago ({}{task})", change.id)
     }
 
     /// Counts a refusal of one kind on a path: how many in a row it is now.

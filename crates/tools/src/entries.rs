@@ -1,9 +1,13 @@
 //! What a call must know of a file or link that it takes as a whole: its weight, its target, where it went.
 
-use cotenant_model::{Content, Digest, Entry, Refusal, WirePath, WsPath};
+use cotenant_ledger::Query;
+use cotenant_model::{Change, ChangeFile, ChangeOp, Content, Digest, Entry, Refusal, WirePath, WsPath};
 use cotenant_tree::{ListOptions, Place};
 
 use crate::ctx::{Ctx, Loaded};
+
+/// How many changes of a path are looked at for the one that moved it.
+const RECENT: usize = 20;
 
 /// A symbolic link itself.
 pub struct Link {
@@ -33,6 +37,25 @@ impl Ctx<'_> {
     /// The target of a link as an answer shows it.
     pub fn told(&self, link: &Link) -> String {
         cotenant_text::shown(&link.content).into_owned()
+    }
+
+    /// Where what stood at a path went, with a directory above it or by itself, and who moved it, in words; only where it
+    /// stands there now.
+    pub fn went(&self, at: &WsPath) -> Option<(Place, String)> {
+        let query = Query { path: Some(at.clone()), limit: RECENT, ..Query::default() };
+        let changes = self.ws.ledger().history(&query).ok()?;
+        // A directory above may have gone after what stood in it.
+        changes.iter().find_map(|change| Some((self.stands(at, change)?, self.made(change))))
+    }
+
+    /// Where what a change moved away from a path stands now.
+    fn stands(&self, at: &WsPath, change: &Change) -> Option<Place> {
+        let goal =
+            |file: &ChangeFile| at.moved(file.from.as_ref().filter(|_| file.op == ChangeOp::Move)?, &file.at);
+        let to = change.files.iter().find_map(goal)?;
+        let now = self.ws.ledger().present_path(&to, change.id).ok().filter(|now| now.gone.is_none())?.at;
+        let place = self.ws.tree().locate_link(&WirePath { at: now, dir_only: false }).ok()?;
+        (!place.is_absent()).then_some(place)
     }
 
     /// Whether a directory holds this very name; where letter case does not count, a look-up finds others for it.

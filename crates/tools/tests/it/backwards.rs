@@ -315,6 +315,7 @@ impl Run<'_> {
         let classes = vec![ClassHit::ordinary(); ops.len()];
         let plan = Plan { author, tool: "test".into(), ops, diff: String::new(), undoes: None };
         let wish = Wish {
+            also: Vec::new(),
             plan,
             classes,
             profile: Profile::Trusting,

@@ -304,6 +304,39 @@ fn a_directory_that_changed_since_the_plan_stays() {
 }
 
 #[test]
+fn who_asks_for_the_old_name_hears_the_new_one() {
+    let f = Fixture::new();
+    let other = f.session("agent-b");
+    f.put("src/util/parse.rs", "x\n");
+    f.put("src/util/other.rs", "y\n");
+    f.ok("move_path", mv("src/util/parse.rs", "lib/scan.rs"));
+    let gone = f.call_as(other, "read_file", json!({"path": "src/util/parse.rs"})).text;
+    assert!(gone.starts_with("NOT_FOUND path=src/util/parse.rs"), "{gone}");
+    assert!(gone.contains("It was moved to lib/scan.rs by agent-a, 0 s ago (c1)."), "{gone}");
+    assert_eq!(next_calls(&gone)[0], ("read_file".to_owned(), json!({"path": "lib/scan.rs"})));
+    f.ok("move_path", mv("lib", "src/core"));
+    f.ok("rename_path", json!({"path": "src/util", "new_name": "tools"}));
+    for (old, new) in [("src/util/parse.rs", "src/core/scan.rs"), ("src/util/other.rs", "src/tools/other.rs")]
+    {
+        for (tool, args) in [
+            ("read_file", json!({"path": old})),
+            ("edit_file", json!({"path": old, "old_text": "x", "new_text": "y"})),
+            ("move_path", mv(old, "elsewhere")),
+            ("delete_file", json!({"path": old})),
+        ] {
+            let gone = f.no("NOT_FOUND", tool, args);
+            assert_eq!(fact(&gone, "moved_to").as_deref(), Some(new), "{tool}: {gone}");
+            assert!(!f.follow(&gone).is_error);
+        }
+    }
+    let directory = f.no("NOT_FOUND", "list_directory", json!({"path": "lib"}));
+    assert!(directory.contains("It was moved to src/core by agent-a"), "{directory}");
+    f.ok("delete_file", json!({"path": "src/tools/other.rs"}));
+    let deleted = f.no("NOT_FOUND", "read_file", json!({"path": "src/util/other.rs"}));
+    assert!(!deleted.contains("It was moved"), "what is gone is nowhere: {deleted}");
+}
+
+#[test]
 fn a_human_is_told_both_ends() {
     let f = Fixture::careful();
     f.put("a", "x\n");
