@@ -31,6 +31,9 @@ pub(crate) const DEPTH: usize = 8;
 const WORTH: usize = 4;
 const DELTA_MAX: usize = 512 * 1024;
 
+/// So many changes are looked at again at a start.
+const AGAIN: i64 = 64;
+
 /// The counter of the last change that packing is through with.
 const COUNTER: &str = "packed";
 
@@ -44,6 +47,12 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
+    /// Where a process begins, of which an earlier one got through with `stored`. Ids are given before they are used, so
+    /// that a few may have been sealed behind the back of packing: the last ones are looked at again.
+    fn begin(stored: i64) -> Cursor {
+        Cursor { stored, ..Cursor::behind(stored - AGAIN) }
+    }
+
     /// Behind all files of a change.
     fn behind(change: i64) -> Cursor {
         Cursor { change, seq: i64::MAX, stored: change }
@@ -74,7 +83,7 @@ impl Ledger {
         let Some(mut upkeep) = self.inner.try_upkeep() else { return Ok(true) };
         let cursor = match upkeep.packed {
             Some(cursor) => cursor,
-            None => self.read(|conn| rows::counter(conn, COUNTER).map(Cursor::behind))?,
+            None => Cursor::begin(self.read(|conn| rows::counter(conn, COUNTER))?),
         };
         let (pair, end) = self.read(|conn| {
             let end = sealed_up_to(conn)?;

@@ -193,6 +193,26 @@ fn an_open_intent_is_not_overtaken() {
 }
 
 #[test]
+fn what_was_sealed_behind_it_is_packed_after_a_restart() {
+    let folder = Folder::new();
+    let ledger = folder.open();
+    let images = versions(2, SIZE);
+    // Its number is given, and others come first.
+    let late = commit::next_change(&ledger);
+    land(&ledger, "g", &images[0], &images[1], 1);
+    pack_all(&ledger);
+    commit::store(&ledger, &images[2]).unwrap();
+    commit::intend(&ledger, intent(change(late, vec![edit("f", &images[1], &images[2])]))).wait().unwrap();
+    commit::seal(&ledger, late, Outcome::Sealed, None);
+    commit::flush(&ledger).unwrap();
+    drop(ledger);
+    let ledger = folder.open();
+    pack_all(&ledger);
+    assert_eq!(stored(&folder), SIZE as u64);
+    all_there(&ledger, &images);
+}
+
+#[test]
 fn what_others_stand_on_outlives_its_own_change() {
     let folder = Folder::new();
     let ledger = folder.open();
