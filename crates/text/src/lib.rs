@@ -18,6 +18,7 @@ mod json;
 mod loose;
 mod merge;
 mod nearest;
+pub mod notebook;
 pub mod patch;
 mod show;
 mod splice;

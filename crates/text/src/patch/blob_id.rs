@@ -8,7 +8,7 @@ pub type BlobId = [u8; 20];
 const NOTHING: BlobId = [0; 20];
 
 /// The id of a file with this content.
-pub(super) fn of(content: &[u8]) -> BlobId {
+pub(crate) fn of(content: &[u8]) -> BlobId {
     let header = format!("blob {}\0", content.len());
     let mut hash = Sha1::default();
     hash.update(header.as_bytes());

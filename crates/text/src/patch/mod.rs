@@ -5,7 +5,7 @@
 
 mod apply;
 mod binary;
-mod blob_id;
+pub(crate) mod blob_id;
 mod blocks;
 mod body;
 mod detect;

@@ -19,6 +19,7 @@ mod kit;
 mod match_cases;
 mod meant;
 mod merges;
+mod notebooks;
 mod pairs;
 mod patches;
 mod project_rules;
