@@ -2,7 +2,7 @@
 
 use cotenant_model::{Change, ChangeFile, ChangeId, ChangeOp, Millis, Outcome, RelPath, SessionId, WsPath};
 use rusqlite::types::Value;
-use rusqlite::{Connection, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
 use crate::{Ledger, LedgerError, rows};
 
@@ -90,31 +90,35 @@ impl Ledger {
         })
     }
 
-    /// The newest change of exactly this path of which something stands (sealed or overtaken); `None` also where the
-    /// ledger cannot be read.
+    /// The newest change of exactly this path of which something stands (sealed or overtaken), a move away from it too;
+    /// `None` also where the ledger cannot be read.
     pub fn newest(&self, at: &WsPath) -> Option<Change> {
         self.settle();
         let newest = self.read(|conn| {
-            let id: Option<u64> = conn
-                .prepare_cached(
-                    "SELECT c.id FROM path p JOIN file f ON f.path = p.id CROSS JOIN change c ON c.id = f.change \
-                     WHERE p.folder = ?1 AND p.bytes = ?2 AND c.outcome IN (?3, ?4) ORDER BY f.change DESC LIMIT 1",
-                )?
-                .query_map(
-                    params![
-                        at.folder.0,
-                        at.path.as_bytes(),
-                        rows::outcome(Outcome::Sealed),
-                        rows::outcome(Outcome::Overtaken)
-                    ],
-                    |row| row.get::<_, i64>(0).map(i64::cast_unsigned),
-                )?
-                .next()
-                .transpose()?;
+            let id = newest(conn, at, "path")?.max(newest(conn, at, "origin")?);
             id.map_or(Ok(None), |id| one(conn, id))
         });
         newest.ok().flatten()
     }
+}
+
+/// The newest change of what stands in this column: `path`, or of a move `origin`.
+fn newest(conn: &Connection, at: &WsPath, column: &str) -> Sql<Option<u64>> {
+    let moves = if column == "origin" { "AND f.op = 5" } else { "" };
+    conn.prepare_cached(&format!(
+        "SELECT c.id FROM path p JOIN file f ON f.{column} = p.id CROSS JOIN change c ON c.id = f.change \
+         WHERE p.folder = ?1 AND p.bytes = ?2 AND c.outcome IN (?3, ?4) {moves} ORDER BY f.change DESC LIMIT 1",
+    ))?
+    .query_row(
+        params![
+            at.folder.0,
+            at.path.as_bytes(),
+            rows::outcome(Outcome::Sealed),
+            rows::outcome(Outcome::Overtaken)
+        ],
+        |row| row.get::<_, i64>(0).map(i64::cast_unsigned),
+    )
+    .optional()
 }
 
 fn limit(query: &Query) -> usize {

@@ -167,7 +167,9 @@ proptest! {
             let place = in_folder(folder, path);
             let stands = |change: &&Change| {
                 matches!(change.outcome, Outcome::Sealed | Outcome::Overtaken)
-                    && change.files.iter().any(|file| file.at == place)
+                    && change.files.iter().any(|file| {
+                        file.at == place || file.op == ChangeOp::Move && file.from.as_ref() == Some(&place)
+                    })
             };
             let newest = ledger.newest(&place);
             prop_assert_eq!(newest.as_ref(), list.iter().rev().find(stands));
