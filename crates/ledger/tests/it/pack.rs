@@ -80,7 +80,7 @@ const DELTAS: &str = "SELECT ifnull(sum(length(bytes)), 0) FROM image WHERE base
 /// The longest chain.
 const DEPTH: &str = "WITH RECURSIVE up(id, depth) AS (SELECT id, 0 FROM image WHERE base IS NULL \
                      UNION ALL SELECT i.id, depth + 1 FROM up JOIN image i ON i.base = up.id) \
-                     SELECT max(depth) FROM up";
+                     SELECT ifnull(max(depth), 0) FROM up";
 
 fn versions(count: u64, size: usize) -> Vec<Vec<u8>> {
     let mut versions = vec![noise(1, size)];
