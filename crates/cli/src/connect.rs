@@ -89,6 +89,7 @@ fn hello(matches: &ArgMatches) -> Result<Hello, String> {
         list.split(',').map(set).collect::<Result<Vec<_>, _>>()
     });
     Ok(Hello {
+        human: false,
         agent: text("agent"),
         task: text("task"),
         profile: text("profile").as_deref().and_then(Profile::parse),

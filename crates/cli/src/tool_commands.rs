@@ -16,6 +16,9 @@ pub(crate) fn commands() -> impl Iterator<Item = Command> {
 
 fn command(tool: &'static Tool) -> Command {
     let mut command = Command::new(flag(tool.name)).about(tool.title).long_about(tool.about);
+    if tool.name == "list_trash" {
+        command = command.visible_alias("trash");
+    }
     let mut index = 0;
     for param in cotenant_tools::args::accepted(tool) {
         let mut arg = Arg::new(param.name).help(param.about);
@@ -27,19 +30,28 @@ fn command(tool: &'static Tool) -> Command {
         }
         command = command.arg(kinded(arg, param));
     }
-    if optional_path(tool).is_some() {
-        command = command.arg(Arg::new(PLACE).index(index + 1).value_name("PATH").help("The same as --path"));
+    if let Some(param) = by_position(tool) {
+        let name = flag(param.name);
+        let help = format!("The same as --{name}");
+        command = command.arg(Arg::new(PLACE).index(index + 1).value_name(name.to_uppercase()).help(help));
     }
     command
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print every field as JSON"))
         .arg(Arg::new("as").long("as").value_name("AGENT").help("The agent's name of a new session"))
 }
 
-/// A path that may be left out is also taken by position, after what must be given: `list-directory src`.
-const PLACE: &str = "PATH";
+/// What may be left out, a path or the change to take back, is also taken by position, after what must be given:
+/// `list-directory src`, `undo c41`.
+const PLACE: &str = "PLACE";
 
-fn optional_path(tool: &Tool) -> Option<&'static Param> {
-    tool.params.iter().find(|param| param.kind == Kind::Path && !param.required)
+fn by_position(tool: &Tool) -> Option<&'static Param> {
+    let change = |param: &&Param| param.name == "change" && takes_back(tool);
+    tool.params.iter().find(|param| !param.required && (param.kind == Kind::Path || change(param)))
+}
+
+/// The tools by which a human takes something back; what they say themselves is not asked about.
+fn takes_back(tool: &Tool) -> bool {
+    matches!(tool.name, "undo" | "rewind" | "restore_file")
 }
 
 fn kinded(arg: Arg, param: &Param) -> Arg {
@@ -74,10 +86,14 @@ pub(crate) fn run(desk: &mut Desk, tool: &'static Tool, matches: &ArgMatches) ->
     let mut request = Map::new();
     request.insert("tool".to_owned(), tool.name.into());
     request.insert("args".to_owned(), arguments.into());
-    if let Ok(session) = std::env::var("COTENANT_SESSION") {
+    let session = std::env::var("COTENANT_SESSION").ok();
+    let agent = matches.get_one::<String>("as");
+    let by_human = takes_back(tool) && session.is_none() && agent.is_none();
+    request.insert("human".to_owned(), by_human.into());
+    if let Some(session) = session {
         request.insert("session".to_owned(), session.into());
     }
-    if let Some(agent) = matches.get_one::<String>("as") {
+    if let Some(agent) = agent {
         request.insert("agent".to_owned(), agent.as_str().into());
     }
     let answer = match desk.ask("tool", request) {
@@ -110,10 +126,10 @@ fn arguments(tool: &Tool, matches: &ArgMatches) -> std::io::Result<Map<String, V
         };
         arguments.insert(param.name.to_owned(), value);
     }
-    if let Some(param) = optional_path(tool)
-        && let Some(path) = matches.get_one::<String>(PLACE)
+    if let Some(param) = by_position(tool)
+        && let Some(given) = matches.get_one::<String>(PLACE)
     {
-        arguments.entry(param.name.to_owned()).or_insert_with(|| path.as_str().into());
+        arguments.entry(param.name.to_owned()).or_insert_with(|| given.as_str().into());
     }
     Ok(arguments)
 }

@@ -68,6 +68,7 @@ impl First {
     /// What it says of the session; `pid` is the kernel's word.
     pub(crate) fn hello(&self, pid: u32) -> Result<Hello, Refusal> {
         Ok(Hello {
+            human: false,
             agent: self.agent.clone(),
             task: self.task.clone(),
             profile: self

@@ -24,6 +24,8 @@ pub struct Wish {
     pub profile: Profile,
     /// It takes back another's change: a human must agree in every profile.
     pub others_work: bool,
+    /// A human gives the command: what would be asked is answered by that.
+    pub by_human: bool,
     /// Folders that this session may only read, beside those that nobody may write.
     pub read_only: Vec<FolderId>,
     /// What it shall survive.
@@ -45,9 +47,13 @@ impl Workspace {
     pub fn submit(&self, wish: Wish) -> Result<Submitted, Refusal> {
         match self.verdict(&wish) {
             Verdict::Refuse(refusal) => Err(refusal),
-            Verdict::Ask => Ok(Submitted::Ask(Box::new(wish.plan))),
-            Verdict::Allow => {
-                let grant = self.coord().authorise(wish.plan, Approver::Policy);
+            Verdict::Ask if !wish.by_human => Ok(Submitted::Ask(Box::new(wish.plan))),
+            allowed => {
+                let approver = match allowed {
+                    Verdict::Ask => Approver::Human { question: None },
+                    _ => Approver::Policy,
+                };
+                let grant = self.coord().authorise(wish.plan, approver);
                 self.land(grant, wish.durability, wish.idempotency).map(Submitted::Landed)
             }
         }

@@ -249,6 +249,7 @@ impl Toolbox {
             also: planned.also.clone(),
             profile: terms.as_ref().map_or(self.ws.settings().profile, |terms| terms.profile),
             others_work: planned.others_work,
+            by_human: terms.as_ref().is_some_and(|terms| terms.human),
             read_only: terms.as_ref().map(|terms| terms.read_only.clone()).unwrap_or_default(),
             durability: self.ws.durability(terms.as_ref().and_then(|terms| terms.durability)),
             idempotency: key.cloned(),

@@ -25,6 +25,8 @@ pub struct Hello {
     /// The number in the name of an agent without one: a bridge that found another daemon brings the one it had, so
     /// that it stays the agent it was.
     pub number: Option<u64>,
+    /// A human gives the commands of this session themselves. Never from the wire.
+    pub human: bool,
     /// The process the session is tied to; `None` over HTTP.
     pub pid: Option<u32>,
 }

@@ -8,7 +8,7 @@ use crate::files::{
     create_path, delete_file, edit_file, list_directory, move_path, read_file, rename_path, replace_text,
     search_files, write_file,
 };
-use crate::history::{list, rewind, show_change, undo};
+use crate::history::{list, list_trash, restore_file, rewind, show_change, undo};
 use crate::patch;
 use crate::session::{read_more, retry, whoami};
 use crate::tool::Tool;
@@ -31,6 +31,8 @@ pub static TOOLS: &[&Tool] = &[
     &list::TOOL,
     &show_change::TOOL,
     &rewind::TOOL,
+    &list_trash::TOOL,
+    &restore_file::TOOL,
     &create_path::TOOL,
     &rename_path::TOOL,
 ];

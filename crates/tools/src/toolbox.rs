@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use cotenant_coord::{Footprint, NewSession, Touch};
 use cotenant_engine::{Landed, Workspace};
 use cotenant_model::{
-    Access, Agent, AgentRule, ApprovalId, Code, Digest, Durability, FolderId, Profile, Refusal, SessionId,
-    ToolSet, WsPath,
+    Access, Agent, AgentRule, ApprovalId, Code, Digest, Durability, FolderId, HUMAN, Profile, Refusal,
+    SessionId, ToolSet, WsPath,
 };
 use serde_json::{Map, Value, json};
 
@@ -43,6 +43,8 @@ pub(crate) struct Terms {
     pub(crate) structured: bool,
     /// Folders that the settings allow this agent for reading only.
     pub(crate) read_only: Vec<FolderId>,
+    /// A human gives its commands themselves.
+    pub(crate) human: bool,
     /// `--agent` was given: the client's info does not rename it.
     named: bool,
     /// The number in its name otherwise.
@@ -128,7 +130,9 @@ impl Host for Toolbox {
         let (within, read_only) = self.narrowed_by(&rule);
         let id = SessionId(self.ws.next_id("session")?);
         let number = hello.number.unwrap_or(id.0);
-        let agent: Agent = hello.agent.clone().unwrap_or_else(|| format!("agent-{number}")).into();
+        // No agent passes for the human.
+        let named = hello.agent.as_ref().filter(|name| hello.human || *name != HUMAN);
+        let agent: Agent = named.cloned().unwrap_or_else(|| format!("agent-{number}")).into();
         let who = NewSession {
             agent,
             task: hello.task.as_deref().map(Into::into),
@@ -145,7 +149,8 @@ impl Host for Toolbox {
                 .unwrap_or_else(|| settings.tools.clone()),
             read_only,
             structured: hello.structured,
-            named: hello.agent.is_some(),
+            human: hello.human,
+            named: named.is_some(),
             number,
             list: OnceLock::new(),
             last_turn: Mutex::default(),

@@ -13,3 +13,4 @@ mod parallel;
 mod permissions;
 mod replay;
 mod support;
+mod taking_back;

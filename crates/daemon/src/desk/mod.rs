@@ -91,7 +91,12 @@ impl Desk {
 
     /// `tool`: a tool call from the command line, in the session that the terminal or `COTENANT_SESSION` stands for.
     fn tool(&self, args: &Map<String, Value>, peer: &Peer) -> Result<Value, Refusal> {
-        let session = self.sessions.session(&self.toolbox, args, peer)?;
+        // Below an agent nobody is a human.
+        let by_human = args.get("human") == Some(&json!(true)) && self.only_a_human(peer).is_ok();
+        let session = match by_human {
+            true => self.sessions.human(&self.toolbox)?,
+            false => self.sessions.session(&self.toolbox, args, peer)?,
+        };
         let tool = text(args, "tool").unwrap_or_default().to_owned();
         let arguments = args.get("args").and_then(Value::as_object).cloned().unwrap_or_default();
         let mut meta = Map::new();

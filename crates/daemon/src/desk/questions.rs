@@ -75,7 +75,7 @@ impl Desk {
     }
 
     /// No answer from below an agent: nothing that its connection or this daemon started may answer.
-    fn only_a_human(&self, peer: &Peer) -> Result<(), Refusal> {
+    pub(super) fn only_a_human(&self, peer: &Peer) -> Result<(), Refusal> {
         let mut barred: Vec<u32> =
             self.workspace().coord().sessions().filter_map(|session| session.pid).collect();
         barred.push(std::process::id());

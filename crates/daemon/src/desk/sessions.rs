@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 
-use cotenant_model::{Code, Profile, Refusal, SessionId};
+use cotenant_model::{Code, HUMAN, Profile, Refusal, SessionId};
 use cotenant_tools::Toolbox;
 use cotenant_tools::host::{Hello, Host};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,9 +13,12 @@ use serde_json::{Map, Value};
 use super::{named_session, text};
 use crate::{Peer, sys};
 
-/// The sessions of terminals, by the process that leads them.
+/// The sessions of terminals, by the process that leads them, and that of the human behind all of them.
 #[derive(Default)]
-pub(super) struct Terminals(Mutex<HashMap<u32, Terminal>>);
+pub(super) struct Terminals {
+    by_leader: Mutex<HashMap<u32, Terminal>>,
+    human: Mutex<Option<SessionId>>,
+}
 
 struct Terminal {
     session: SessionId,
@@ -31,7 +34,9 @@ impl Terminals {
         peer: &Peer,
     ) -> Result<SessionId, Refusal> {
         if let Some(session) = named_session(args)? {
-            if toolbox.workspace().coord().session(session).is_some() {
+            // The human's own cannot be had by its name.
+            let human = *self.human.lock().unwrap_or_else(PoisonError::into_inner);
+            if human != Some(session) && toolbox.workspace().coord().session(session).is_some() {
                 return Ok(session);
             }
             return Err(Refusal::new(
@@ -40,7 +45,7 @@ impl Terminals {
             )
             .next("unset COTENANT_SESSION"));
         }
-        let mut terminals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut terminals = self.by_leader.lock().unwrap_or_else(PoisonError::into_inner);
         let ended: Vec<u32> = terminals
             .iter()
             .filter(|(_, terminal)| has_ended(&terminal.leader))
@@ -66,6 +71,27 @@ impl Terminals {
         }
         let session = toolbox.open(&hello)?;
         terminals.insert(leader, Terminal { session, leader: fd });
+        Ok(session)
+    }
+}
+
+impl Terminals {
+    /// The session of a human who takes something back: one for all terminals, opened anew once it has ended.
+    pub(super) fn human(&self, toolbox: &Toolbox) -> Result<SessionId, Refusal> {
+        let mut human = self.human.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = human.filter(|session| toolbox.workspace().coord().session(*session).is_some());
+        if let Some(session) = open {
+            return Ok(session);
+        }
+        let hello = Hello {
+            agent: Some(HUMAN.to_owned()),
+            human: true,
+            profile: Some(Profile::Trusting),
+            tools: Some(cotenant_model::ToolSet::ALL.to_vec()),
+            ..Hello::default()
+        };
+        let session = toolbox.open(&hello)?;
+        *human = Some(session);
         Ok(session)
     }
 }

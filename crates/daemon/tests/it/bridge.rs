@@ -26,6 +26,7 @@ fn a_round_trip_and_an_end() {
 fn flags_reach_the_session() {
     let ground = Ground::new();
     let hello = Hello {
+        human: false,
         agent: Some("ada".to_owned()),
         task: Some("t".to_owned()),
         profile: Some(Profile::ReadOnly),

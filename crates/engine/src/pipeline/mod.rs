@@ -24,8 +24,8 @@ use cotenant_coord::Grant;
 use cotenant_ledger::commit as record;
 use cotenant_ledger::{Idempotency, Intent, Ledger};
 use cotenant_model::{
-    Access, Change, ChangeFile, ChangeId, ChangeKind, ChangeOp, Code, Digest, Durability, FileOp, Millis,
-    Moved, Op, Outcome, Plan, Refusal, WsPath,
+    Access, Change, ChangeFile, ChangeId, ChangeKind, ChangeOp, Code, Digest, Durability, FileOp, HUMAN,
+    Millis, Moved, Op, Outcome, Plan, Refusal, WsPath,
 };
 use cotenant_tree::Tree;
 use cotenant_tree::commit::{self, Flush, Held};
@@ -335,7 +335,7 @@ impl Pipeline {
             time: how.now,
             kind: ChangeKind::Planned,
             outcome: Outcome::Open,
-            agent: Some(Arc::clone(&plan.author.agent)),
+            agent: Some(Arc::clone(&plan.author.agent)).filter(|agent| **agent != *HUMAN),
             session: Some(plan.author.session),
             task: plan.author.task.clone(),
             turn: plan.author.turn,

@@ -2,7 +2,7 @@
 
 use cotenant_ledger::{Query, Since};
 use cotenant_model::{
-    Change, ChangeId, ChangeKind, Code, Fact, FactValue, Millis, Outcome, Refusal, ToolSet,
+    Change, ChangeId, ChangeKind, Code, Fact, FactValue, FolderId, Millis, Outcome, Refusal, ToolSet, WsPath,
 };
 use serde_json::{Value, json};
 
@@ -35,23 +35,18 @@ const FILES: usize = 5;
 
 fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Reply, Refusal> {
     let limit = args.count("limit").unwrap_or(50).clamp(1, MOST);
-    let path = match args.text("path") {
-        // A path that is gone has a history, too; only its form is checked. `.` is everything.
-        Some(text) => Some(ctx.path(text)?).filter(|at| !(at.path.is_root() && at.folder.0 == 0)),
-        None => None,
-    };
     let agent = match args.text("agent") {
         Some("me") => ctx.ws.coord().session(ctx.session).map(|me| me.agent.to_string()),
         other => other.map(str::to_owned),
     };
     let turn = args.count("turn").and_then(|turn| u32::try_from(turn).ok());
     let query = Query {
-        path,
+        path: path(ctx, args)?,
         agent,
         // Turns are numbered within a session: without another agent's name, this one's are meant.
         session: turn.filter(|_| matches!(args.text("agent"), None | Some("me"))).map(|_| ctx.session),
         turn,
-        since: args.text("since").map(|text| since(ctx, text)).transpose()?,
+        since: args.text("since").map(|text| since(ctx, &TOOL, text)).transpose()?,
         aborted: false,
         limit: limit + 1,
     };
@@ -70,8 +65,14 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Reply, Refusal> {
     Ok(reply.content(lines.join("\n")).field("changes", list))
 }
 
+/// The path to list. One that is gone has a history, too; only its form is checked. `.` is everything.
+pub(super) fn path(ctx: &Ctx<'_>, args: &Args) -> Result<Option<WsPath>, Refusal> {
+    let path = args.text("path").map(|text| ctx.path(text)).transpose()?;
+    Ok(path.filter(|at| !(at.path.is_root() && at.folder == FolderId::ROOT)))
+}
+
 /// A point to list from: a change, an age such as `2h`, or an RFC 3339 time.
-fn since(ctx: &Ctx<'_>, text: &str) -> Result<Since, Refusal> {
+pub(super) fn since(ctx: &Ctx<'_>, tool: &Tool, text: &str) -> Result<Since, Refusal> {
     let text = text.trim();
     if let Ok(change) = text.parse::<ChangeId>() {
         return Ok(Since::Change(change));
@@ -96,9 +97,9 @@ fn since(ctx: &Ctx<'_>, text: &str) -> Result<Since, Refusal> {
             Code::BadInput,
             format!("since={text:?} is no change id, age or time; nothing was listed."),
         )
-        .fact("tool", TOOL.name)
+        .fact("tool", tool.name)
         .fact("argument", "since")
-        .next(ctx.call("history", json!({"since": "2h"})))
+        .next(ctx.call(tool.name, json!({"since": "2h"})))
     })
 }
 

@@ -3,7 +3,9 @@
 mod back;
 mod conflicts;
 pub mod list;
+pub mod list_trash;
 mod names;
+pub mod restore_file;
 pub mod rewind;
 pub mod show_change;
 mod steps;

@@ -103,8 +103,13 @@ fn last(ctx: &Ctx<'_>) -> Result<Change, Refusal> {
     let session = (!ctx.is_human()).then_some(ctx.session);
     let query = Query { session, limit: RECENT, ..Query::default() };
     let changes = ctx.ws.ledger().history(&query).map_err(|error| error.refusal())?;
-    let undone: BTreeSet<ChangeId> =
-        changes.iter().flat_map(|change| rewind::taken_back_by(change, &changes)).collect();
+    let mut undone: BTreeSet<ChangeId> = BTreeSet::new();
+    for change in &changes {
+        // What was taken back takes nothing back itself.
+        if !undone.contains(&change.id) {
+            undone.extend(rewind::taken_back_by(change, &changes));
+        }
+    }
     let stands = |change: &Change| change.undoes.is_none() && !undone.contains(&change.id);
     changes.into_iter().find(stands).ok_or_else(|| {
         Refusal::new(

@@ -320,6 +320,7 @@ impl Run<'_> {
             classes,
             profile: Profile::Trusting,
             others_work: false,
+            by_human: false,
             read_only: Vec::new(),
             durability: Durability::Fast,
             idempotency: None,

@@ -89,6 +89,6 @@ fn every_tool_of_this_issue_is_registered_once() {
             "whoami"
         ]
     );
-    assert_eq!(names(ToolSet::History), ["history", "show_change", "rewind"]);
+    assert_eq!(names(ToolSet::History), ["history", "show_change", "rewind", "list_trash", "restore_file"]);
     assert_eq!(names(ToolSet::Organise), ["create_path", "rename_path"]);
 }

@@ -142,7 +142,7 @@ fn what_the_settings_say_of_an_agent_is_only_narrowed_by_its_flags() {
     let all = names(open(None, None));
     assert!(all.contains(&"history".to_owned()) && !all.contains(&"create_path".to_owned()), "{all:?}");
     let wanted = names(open(None, Some(vec![ToolSet::Organise, ToolSet::History])));
-    assert_eq!(wanted, ["history", "show_change", "rewind"]);
+    assert_eq!(wanted, ["history", "show_change", "rewind", "list_trash", "restore_file"]);
     let session = open(None, Some(vec![ToolSet::Core]));
     let refused = f.call_as(session, "history", json!({}));
     assert!(

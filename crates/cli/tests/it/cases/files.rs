@@ -37,6 +37,11 @@ fn c054(case: &Case) {
     case.check();
     agent.call("undo", json!({})).ok();
     assert_eq!(case.text("sec.txt"), "k\n");
+    agent.call("delete_file", json!({"path": "run.sh"})).ok();
+    agent.call("restore_file", json!({"item": "t2"})).ok();
+    case.check();
+    agent.call("rewind", json!({"turn": 1})).ok();
+    assert_eq!(case.text("run.sh"), "#!/bin/sh\necho X\n");
 }
 
 fn c055(case: &Case) {
@@ -74,6 +79,9 @@ fn c058(case: &Case) {
     agent.write("sub/a/b/new.txt", "x").refused("PATH_OUTSIDE");
     agent.edit("sub/edited.txt", "", "x").refused("PATH_OUTSIDE");
     agent.call("create_path", json!({"path": "sub/made", "kind": "directory"})).refused("PATH_OUTSIDE");
+    agent.write("gone", "x").ok();
+    agent.call("delete_file", json!({"path": "gone"})).ok();
+    agent.call("restore_file", json!({"item": "t1", "to": "sub/r"})).refused("PATH_OUTSIDE");
 }
 
 fn c060(case: &Case) {
