@@ -7,7 +7,7 @@ use cotenant_tree::Place;
 use serde_json::{Map, Value, json};
 
 use super::edit_refusals as refuse;
-use super::{overwrite, write_file};
+use super::{notebook, overwrite, write_file};
 use crate::args::{Args, bad};
 use crate::ctx::{Ctx, Loaded, MayEdit};
 use crate::planned::{After, Planned};
@@ -28,6 +28,9 @@ pub const TOOL: Tool = Tool {
         Param::new("edits", Kind::Edits, ""),
         Param::new("suggestion", Kind::Text, "Token from a refusal: apply what it proposed"),
         Param::hidden("line", Kind::Number),
+        Param::hidden("cell", Kind::Text),
+        Param::hidden("cell_op", Kind::Choice(&["replace", "insert", "delete"])),
+        Param::hidden("cell_type", Kind::Text),
     ],
     destructive: true,
     run: Run::Change(run),
@@ -52,7 +55,7 @@ pub struct Edit {
 }
 
 impl Edit {
-    fn spec(&self) -> EditSpec<'_> {
+    pub(super) fn spec(&self) -> EditSpec<'_> {
         EditSpec { old: &self.old, new: &self.new, replace_all: self.all, line: self.line }
     }
 
@@ -72,6 +75,11 @@ impl Edit {
 }
 
 fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Planned, Refusal> {
+    if args.text("cell").is_some() {
+        let given = ["old_text", "edits"].iter().any(|name| args.value(name).is_some());
+        let edits = if given { Some(wanted(ctx, args)?.0) } else { None };
+        return notebook::run(ctx, args, edits);
+    }
     let (edits, suggested) = wanted(ctx, args)?;
     let place = ctx.place(args.need("path"))?;
     let creates = edits.first().is_some_and(|edit| edit.old.is_empty());
@@ -161,7 +169,8 @@ fn create(ctx: &Ctx<'_>, place: &Place, edits: &[Edit]) -> Result<Planned, Refus
     Ok(write_file::created(ctx, place, planned))
 }
 
-fn planned(
+/// The plan of an edit that fits, and its answer.
+pub fn planned(
     ctx: &Ctx<'_>,
     place: &Place,
     loaded: &Loaded,

@@ -6,6 +6,7 @@ pub mod edit_file;
 pub mod edit_refusals;
 pub mod list_directory;
 pub mod move_path;
+mod notebook;
 pub mod overwrite;
 pub mod pattern;
 pub mod read_file;

@@ -23,6 +23,7 @@ mod forms;
 mod keeping;
 mod listing;
 mod moving;
+mod notebooks;
 mod pages;
 mod patching;
 mod policy;
