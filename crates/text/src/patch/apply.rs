@@ -185,15 +185,27 @@ fn build(field: &Field<'_>, hunks: &[&Hunk], lines: &[usize]) -> Result<Applied,
         writer.edit(hunk, *first, &edit).map_err(|problem| (edit.hunk, problem))?;
     }
     writer.out.bytes.extend_from_slice(field.raw.get(writer.from..).unwrap_or_default());
-    let miscounted = hunks.iter().filter(|hunk| hunk.is_miscounted());
-    let notes = miscounted.map(|hunk| {
-        let (old, new) = (hunk.old_lines().count(), hunk.new_lines().count());
+    let notes = hunks.iter().zip(lines).flat_map(|(hunk, line)| notes(field, hunk, *line));
+    Ok(Applied { bytes: writer.out.bytes, notes: notes.collect(), landed: landed(field, hunks, lines) })
+}
+
+/// What is odd about a hunk at `line`, though it fits.
+fn notes(field: &Field<'_>, hunk: &Hunk, line: usize) -> impl Iterator<Item = String> {
+    let (number, old, new) = (hunk.ordinal, hunk.old_lines().count(), hunk.new_lines().count());
+    let miscounted = hunk.is_miscounted().then(|| {
         format!(
-            "the numbers of lines that hunk {} states are wrong; it has {old} old and {new} new ones",
-            hunk.ordinal
+            "the numbers of lines that hunk {number} states are wrong; it has {old} old and {new} new ones"
         )
     });
-    Ok(Applied { bytes: writer.out.bytes, notes: notes.collect(), landed: landed(field, hunks, lines) })
+    let repeats = |edge: Option<&DiffLine>, beside: usize| {
+        let text = &edge.filter(|line| line.tag == Tag::New)?.text;
+        let telling = text.iter().filter(|b| b.is_ascii_alphanumeric()).count() > 3;
+        (telling && field.view.line(beside) == Some(text)).then(|| {
+            format!("hunk {number} puts in a line beside line {beside}, which is the same: was it meant as context?")
+        })
+    };
+    let above = line.checked_sub(1).and_then(|above| repeats(hunk.lines.first(), above));
+    [miscounted, above, repeats(hunk.lines.last(), line + old)].into_iter().flatten()
 }
 
 fn landed(field: &Field<'_>, hunks: &[&Hunk], lines: &[usize]) -> Vec<Landed> {

@@ -67,8 +67,10 @@ pub(super) fn counted(
         body.lines.last_mut()?.ending = None;
         body.next += 1;
     }
-    let more = |text: &[u8]| !text.trim_ascii().is_empty() && marked(text).is_some();
-    (ends(body.next) || !source.text(body.next).is_some_and(more)).then_some(body)
+    // What follows must not be more of the hunk, also not behind empty lines.
+    let follows = (body.next..source.len()).find(|n| !source.trimmed(*n).is_empty());
+    let more = follows.is_some_and(|n| !ends(n) && source.text(n).is_some_and(|text| marked(text).is_some()));
+    (!more).then_some(body)
 }
 
 /// The lines from index `at` to where `ends` says, by their first characters. Empty lines at the end are no part of it, nor

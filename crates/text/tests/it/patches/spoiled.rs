@@ -178,9 +178,33 @@ fn hunks_out_of_order() {
 }
 
 #[test]
-fn a_boundary_line_repeated_in_the_new_lines_is_what_was_asked_for() {
-    let hunk = "-    y: i32,\n+    y: i64,\n+}\n }\n";
-    assert_eq!(on(FILE, &envelope(hunk)), FILE.replace("    y: i32,\n", "    y: i64,\n}\n"));
+fn a_boundary_line_repeated_among_the_new_lines_is_said() {
+    let hunk = "-use std::fmt;\n+use core::fmt;\n+\n+/// A point.\n";
+    let applied = try_on(FILE.as_bytes(), &envelope(hunk)).unwrap();
+    assert_eq!(applied.notes, [] as [&str; 0], "the line beside is empty");
+    let below =
+        try_on(FILE.as_bytes(), &envelope("-    x: i32, // “left”\n+    x: i64,\n+    y: i32,\n")).unwrap();
+    assert_eq!(
+        below.notes,
+        ["hunk 1 puts in a line beside line 6, which is the same: was it meant as context?"]
+    );
+    let above = try_on(
+        FILE.as_bytes(),
+        &envelope("+pub struct Point {\n+    id: u8,\n-    x: i32, // “left”\n     y: i32,\n"),
+    )
+    .unwrap();
+    assert_eq!(
+        above.notes,
+        ["hunk 1 puts in a line beside line 4, which is the same: was it meant as context?"]
+    );
+    let brace = try_on(FILE.as_bytes(), &envelope("-    y: i32,\n+    y: i64,\n+}\n")).unwrap();
+    assert!(brace.notes.is_empty(), "a brace beside a brace is nothing odd");
+    let context = try_on(
+        FILE.as_bytes(),
+        &envelope("-    x: i32, // “left”\n+    x: i64,\n+    y: i32,\n     y: i32,\n"),
+    )
+    .unwrap();
+    assert!(context.notes.is_empty(), "with the context below, it is what was asked for");
 }
 
 #[test]

@@ -204,6 +204,17 @@ fn empty_lines_are_empty_context_or_nothing_at_all() {
 }
 
 #[test]
+fn no_line_of_a_hunk_is_passed_over_because_its_counts_are_too_small() {
+    let body = " a\n-b\n+B\n\n-c\n+C\n";
+    let hunk = one(&format!("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n{body}"));
+    assert_eq!(shown(&hunk.hunks[0]), [" a", "-b", "+B", " ", "-c", "+C"]);
+    let more = one(&format!("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n{body}\n\n-- \n2.43.0\n"));
+    assert_eq!(more.hunks, hunk.hunks);
+    let text = one("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-b\n+B\n\nThat is all:\n- one change\n");
+    assert_eq!(shown(&text.hunks[0]), ["-b", "+B"], "text behind is text");
+}
+
+#[test]
 fn a_missing_last_line_break_is_no_matter() {
     assert_eq!(shown(&one("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b").hunks[0]), ["-a", "+b"]);
 }
