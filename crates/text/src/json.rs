@@ -163,3 +163,81 @@ fn escape(text: &str) -> Option<(char, usize)> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Scanner, decode};
+
+    fn spans<'t>(text: &'t str, found: Option<Vec<std::ops::Range<usize>>>) -> Option<Vec<&'t str>> {
+        found.map(|spans| spans.into_iter().map(|span| &text[span]).collect())
+    }
+
+    #[test]
+    fn items_are_found_whatever_stands_between() {
+        let items = |text: &'static str| spans(text, Scanner::new(text.as_bytes(), 0).items());
+        assert_eq!(
+            items(" [ 1 ,\"a]\\\"\", {\"b\": [2, 3]},null ]"),
+            Some(vec!["1", "\"a]\\\"\"", "{\"b\": [2, 3]}", "null"])
+        );
+        assert_eq!(items("[]"), Some(vec![]));
+        for broken in ["", "[", "[1", "[1,", "[1 2]", "[1,]", "{}", "[\"a]", "[[1}]", "[}"] {
+            assert_eq!(items(broken), None, "{broken}");
+        }
+    }
+
+    #[test]
+    fn members_are_found_with_their_keys() {
+        let members = |text: &'static str| {
+            let found = Scanner::new(text.as_bytes(), 0).members()?;
+            Some(found.into_iter().map(|(key, value)| (&text[key], &text[value])).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            members("{ \"a\" : 1, \"b\":{\"c\":[true]} }"),
+            Some(vec![("\"a\"", "1"), ("\"b\"", "{\"c\":[true]}")])
+        );
+        assert_eq!(members("{}"), Some(vec![]));
+        for broken in ["{", "{\"a\"}", "{\"a\":}", "{\"a\":1", "{a:1}", "{\"a\":1,}", "[]"] {
+            assert_eq!(members(broken), None, "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_scanner_goes_on_behind_what_it_took() {
+        let text = b" \"x\" true -1.5e+3 ";
+        let mut scanner = Scanner::new(text, 0);
+        assert_eq!(scanner.string().map(|span| &text[span]), Some(b"\"x\"".as_slice()));
+        assert_eq!(scanner.value().map(|span| &text[span]), Some(b"true".as_slice()));
+        assert_eq!(scanner.value().map(|span| &text[span]), Some(b"-1.5e+3".as_slice()));
+        assert_eq!((scanner.peek(), scanner.at()), (None, text.len()));
+        assert_eq!(Scanner::new(b"x", 9).value(), None);
+    }
+
+    #[test]
+    fn strings_are_decoded_or_refused() {
+        let yes = [
+            (r#""""#, ""),
+            (r#""a\"\\\/\b\f\n\r\t""#, "a\"\\/\u{8}\u{c}\n\r\t"),
+            (r#""\u00e9\u4e2d""#, "é中"),
+            (r#""\ud83d\ude00""#, "😀"),
+            (r#""é😀""#, "é😀"),
+        ];
+        for (literal, text) in yes {
+            assert_eq!(decode(literal.as_bytes()).as_deref(), Some(text), "{literal}");
+        }
+        for literal in [
+            "",
+            "\"",
+            "a",
+            r#""\x""#,
+            r#""\u12""#,
+            r#""\ud83d""#,
+            r#""\ud83dx""#,
+            r#""\ude00""#,
+            r#""\ud83d\u0041""#,
+            r#""\"#,
+        ] {
+            assert_eq!(decode(literal.as_bytes()), None, "{literal}");
+        }
+        assert_eq!(decode(b"\"\xff\""), None);
+    }
+}

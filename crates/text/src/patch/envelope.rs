@@ -170,7 +170,7 @@ fn hunk(source: &Source<'_>, at: usize) -> Result<(Hunk, usize), Malformed> {
     let mut hunk = Hunk { line: source.number(at), ..Hunk::default() };
     let mut next = at;
     while let Some(rest) = source.trimmed(next).strip_prefix(b"@@") {
-        head(source, next, rest.trim_ascii(), &mut hunk)?;
+        head(source, next, rest, &mut hunk)?;
         next += 1;
     }
     let Body { lines, bare, next } = body::uncounted(source, next, |n| ends(source, n));
@@ -188,7 +188,7 @@ fn hunk(source: &Source<'_>, at: usize) -> Result<(Hunk, usize), Malformed> {
 
 /// What stands behind `@@`: numbers as unified diffs have them are a hint, everything else is a line above.
 fn head(source: &Source<'_>, at: usize, rest: &[u8], hunk: &mut Hunk) -> Result<(), Malformed> {
-    match numbers(rest) {
+    match numbers(rest.trim_ascii_start()) {
         Numbers::Given { old_start, counts, section } => {
             hunk.old_start = Some(old_start);
             hunk.counts = Some(counts);

@@ -240,35 +240,34 @@ impl<'f> Field<'f> {
         last.filter(|_| is_cut_short(hunk)).ok_or_else(|| Problem::Several(places.to_vec()))
     }
 
-    /// The line of the last anchor: each must be the only such line (first as it is, then but for its indent) below the one
-    /// before, or within what belongs to it. `None` without anchors.
+    /// The line of the last anchor: each must be the only such line below the one before. `None` without anchors.
     fn anchor(&self, hunk: &Hunk) -> Result<Option<usize>, Problem> {
-        let mut found: Option<usize> = None;
+        let mut above: Option<usize> = None;
         for (index, text) in hunk.anchors.iter().enumerate() {
-            let from = found.map_or(1, |line| line + 1);
-            let mut lines = self.lines_like(text, from);
-            if let Some(above) = found.filter(|_| lines.len() > 1) {
-                let scope = self.scope(above);
-                let inside: Vec<usize> = lines.iter().copied().filter(|line| *line <= scope).collect();
-                lines = if inside.is_empty() { lines } else { inside };
-            }
-            match lines.as_slice() {
-                [only] => found = Some(*only),
-                _ => return Err(Problem::Anchor(index, lines)),
+            match self.lines_like(text, above).as_slice() {
+                [only] => above = Some(*only),
+                lines => return Err(Problem::Anchor(index, lines.to_vec())),
             }
         }
-        Ok(found)
+        Ok(above)
     }
 
-    /// The lines from `from` on that are `text`, or else that are so but for spaces at their ends.
-    fn lines_like(&self, text: &[u8], from: usize) -> Vec<usize> {
-        let numbers = || from..=self.view.line_count();
+    /// The lines below `above` that are `text` but for spaces at their ends. Of several, those that belong to `above`, and of
+    /// these the ones with the very indent, if `text` has one at all: many leave it away.
+    fn lines_like(&self, text: &[u8], above: Option<usize>) -> Vec<usize> {
         let line = |n: usize| self.view.line(n).unwrap_or_default();
-        let exact: Vec<usize> = numbers().filter(|n| line(*n) == text).collect();
-        if !exact.is_empty() {
-            return exact;
-        }
-        numbers().filter(|n| line(*n).trim_ascii() == text.trim_ascii()).collect()
+        let bare = text.trim_ascii();
+        let below = above.map_or(1, |above| above + 1)..=self.view.line_count();
+        let mut lines: Vec<usize> = below.filter(|n| line(*n).trim_ascii() == bare).collect();
+        let narrow = |lines: &mut Vec<usize>, fits: &dyn Fn(usize) -> bool| {
+            if lines.len() > 1 && lines.iter().any(|n| fits(*n)) {
+                lines.retain(|n| fits(*n));
+            }
+        };
+        let scope = above.map_or(0, |above| self.scope(above));
+        narrow(&mut lines, &|n| n <= scope);
+        narrow(&mut lines, &|n| bare.len() < text.len() && line(n) == text);
+        lines
     }
 
     /// The last line that belongs to `line` by its indent; `line` itself where nothing below is indented more.

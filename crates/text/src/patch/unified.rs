@@ -182,8 +182,8 @@ impl Section<'_> {
 fn head(source: &Source<'_>, at: usize) -> Result<Hunk, Malformed> {
     let mut hunk = Hunk { line: source.number(at), ..Hunk::default() };
     let text = source.trimmed(at);
-    let rest = text.strip_prefix(b"@@").unwrap_or(text).trim_ascii_start();
-    match numbers(rest) {
+    let rest = text.strip_prefix(b"@@").unwrap_or(text);
+    match numbers(rest.trim_ascii_start()) {
         Numbers::Given { old_start, counts, section } => {
             hunk.old_start = Some(old_start);
             hunk.counts = Some(counts);
@@ -197,9 +197,9 @@ fn head(source: &Source<'_>, at: usize) -> Result<Hunk, Malformed> {
     Ok(hunk)
 }
 
-/// What stands behind `@@` in a header without numbers, unless it is only filling.
+/// What stands behind `@@` in a header without numbers, unless it is only filling. Its indent, behind one space, is kept.
 pub(super) fn anchor(rest: &[u8]) -> Option<Vec<u8>> {
-    let rest = rest.trim_ascii_end();
+    let rest = rest.strip_prefix(b" ").unwrap_or(rest).trim_ascii_end();
     let rest = rest.strip_suffix(b"@@").unwrap_or(rest).trim_ascii_end();
     let filling = rest.iter().all(|b| matches!(b, b'.' | b'-' | b'+' | b',' | b' '));
     (!filling && rest != "…".as_bytes()).then(|| rest.to_vec())

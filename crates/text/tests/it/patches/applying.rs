@@ -215,3 +215,122 @@ fn a_deletion_must_name_the_whole_file() {
     assert_eq!(check_deleted(b"", &form(b""), &[]), Ok(()));
     assert_eq!(check_deleted(b"x\n", &form(b"x\n"), &[]).unwrap_err().misses[0].cause, Cause::Left);
 }
+
+#[test]
+fn a_file_of_many_like_lines_is_searched_to_a_bound() {
+    let raw = "x\n".repeat(5000);
+    let found = miss(raw.as_bytes(), &diff("@@ -9000 +9000 @@\n-x\n+y\n"));
+    assert_eq!((found.cause, found.candidates.len()), (Cause::Ambiguous, 20));
+    let wanted = format!("{}y\n{}", "x\n".repeat(3999), "x\n".repeat(1000));
+    assert_eq!(
+        on(&raw, &diff("@@ -4000 +4000 @@\n-x\n+y\n")),
+        wanted,
+        "the stated line is looked at all the same"
+    );
+}
+
+#[test]
+fn drift_may_go_up_and_comes_from_the_hunk_just_before() {
+    let file = "a\nx\nb\nx\nc\nx\n";
+    let patch =
+        diff("@@ -11 +11 @@\n-a\n+A\n@@ -14 +14 @@\n-x\n+y\n@@ -15 +15 @@\n-c\n+C\n@@ -16 +16 @@\n-x\n+z\n");
+    let applied = try_on(file.as_bytes(), &patch).unwrap();
+    assert_eq!(text(&applied.bytes), "A\nx\nb\ny\nC\nz\n");
+    assert_eq!(applied.landed.iter().map(|l| l.drift).collect::<Vec<_>>(), [-10; 4]);
+}
+
+#[test]
+fn a_skipped_hunk_gives_no_drift() {
+    let file = one(&diff("@@ -1 +1 @@\n-b\n+B\n@@ -3 +3 @@\n-x\n+y\n"));
+    let raw = b"a\nb\nx\nx\n";
+    let run = |skip: &[usize]| apply(raw, &form(raw), &file.hunks, skip).map(|applied| text(&applied.bytes));
+    assert_eq!(run(&[]), Ok("a\nB\nx\ny\n".to_owned()));
+    assert_eq!(run(&[1]), Ok("a\nb\ny\nx\n".to_owned()));
+}
+
+#[test]
+fn a_shift_jis_trail_byte_is_no_backslash() {
+    let raw = b"\x83\x5c = 1\n\x95\x5c = 2\n";
+    let known = declared(raw, "shift_jis");
+    let hunks = one(&diff("@@ -1,2 +1,2 @@\n ソ = 1\n-表 = 2\n+表 = 3 能\n")).hunks;
+    assert_eq!(apply(raw, &known, &hunks, &[]).unwrap().bytes, b"\x83\x5c = 1\n\x95\x5c = 3 \x94\x5c\n");
+    let slash = one(&diff("@@ -1 +1 @@\n-\\ = 1\n+x\n")).hunks;
+    assert!(apply(raw, &known, &slash, &[]).is_err());
+}
+
+#[test]
+fn lines_of_no_known_encoding_go_in_as_they_are() {
+    let patch = [b"--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-a\xe9\n+b\xe9\n+\xff\n".as_slice()].concat();
+    let file = &cotenant_text::patch::parse_bytes(&patch, &Default::default()).unwrap().files[0];
+    let raw = b"a\xe9\nz\n";
+    assert_eq!(apply(raw, &form(raw), &file.hunks, &[]).unwrap().bytes, b"b\xe9\n\xff\nz\n");
+    let wide: Vec<u8> =
+        [0xff, 0xfe].into_iter().chain("a\n".encode_utf16().flat_map(u16::to_le_bytes)).collect();
+    let patch = b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+\xff\n";
+    let file = &cotenant_text::patch::parse_bytes(patch, &Default::default()).unwrap().files[0];
+    let misfit = apply(&wide, &form(&wide), &file.hunks, &[]).unwrap_err();
+    assert_eq!(
+        misfit.misses[0].detail,
+        "bytes that are not UTF-8 cannot be stored as utf-16le (line 2 of the hunk, column 1)"
+    );
+}
+
+#[test]
+fn a_file_that_is_only_a_mark_or_empty_takes_lines() {
+    let patch = diff("@@ -0,0 +1,2 @@\n+a\n+b\n");
+    assert_eq!(on("\u{feff}", &patch), "\u{feff}a\nb\n");
+    assert_eq!(on("", &diff("@@ -0,0 +1 @@\n+a\n\\ No newline at end of file\n")), "a");
+    assert_eq!(on("", &diff("@@ -0,0 +1,2 @@\n+a\r\n+b\r\n")), "a\r\nb\r\n");
+    assert_eq!(on("a\n", &diff("@@ -1 +0,0 @@\n-a\n")), "");
+    assert_eq!(on("\u{feff}a", &diff("@@ -1 +0,0 @@\n-a\n")), "\u{feff}");
+}
+
+#[test]
+fn an_insertion_at_either_end_of_a_crlf_file_takes_its_ending() {
+    assert_eq!(on("a\r\nb\r\n", &diff("@@ -1 +1,2 @@\n+new\n a\n")), "new\r\na\r\nb\r\n");
+    assert_eq!(on("a\r\nb\r\n", &diff("@@ -2 +2,2 @@\n b\n+new\n")), "a\r\nb\r\nnew\r\n");
+    let end = "*** Begin Patch\n*** Update File: x\n@@\n+new\n*** End of File\n*** End Patch\n";
+    assert_eq!(on("a\r\nb\r\n", end), "a\r\nb\r\nnew\r\n");
+    assert_eq!(on("a\r\nb", end), "a\r\nb\r\nnew");
+}
+
+#[test]
+fn a_miss_says_what_stands_there_and_where_else_it_may_belong() {
+    let raw = b"fn a() {\n\tone();\n}\n\nfn b() {\n    two();\n}\n";
+    let found = miss(raw, &diff("@@ -1,3 +1,3 @@\n fn a() {\n-    one();\n+    uno();\n }\n"));
+    assert_eq!(found.detail, "the file indents with tabs, the hunk with 4 spaces");
+    assert_eq!(
+        (found.nearest[0].lines, found.nearest[0].text.as_str()),
+        ((1, 3), "1|fn a() {\n2|→one();\n3|}\n")
+    );
+    let offered = found.suggestion.as_ref().unwrap();
+    assert_eq!(
+        (offered.line, offered.why.as_str()),
+        (1, "the file indents with tabs, so its new lines got tabs")
+    );
+    assert_eq!(accept(raw, &found), "fn a() {\n\tuno();\n}\n\nfn b() {\n    two();\n}\n");
+    let unlike = miss(raw, &diff("@@ -1 +1 @@\n-%%%\n+x\n"));
+    assert_eq!((unlike.detail.as_str(), unlike.nearest.len()), ("nothing like the hunk is in this file", 0));
+    assert_eq!(unlike.differs.unwrap().line, 1, "shown at the stated line");
+}
+
+#[test]
+fn every_cause_has_a_word_of_its_own() {
+    use cotenant_text::Cause as Text;
+    let causes = [
+        Cause::Text(Text::Tabs),
+        Cause::Ambiguous,
+        Cause::AlreadyApplied,
+        Cause::Anchor,
+        Cause::End,
+        Cause::NoPlace,
+        Cause::Overlap,
+        Cause::Same,
+        Cause::Left,
+        Cause::NotEncodable,
+    ];
+    let mut words: Vec<String> = causes.iter().map(ToString::to_string).collect();
+    words.sort_unstable();
+    words.dedup();
+    assert_eq!(words.len(), causes.len());
+}

@@ -65,7 +65,7 @@ fn hunks_carry_anchors_numbers_and_the_end() {
         "@@ class A\n@@   def f():\n-a\n+b\n*** End of File\n@@ -3,2 +3,2 @@ def g\n c\n-d\n+e\n",
     ));
     let [first, second] = file.hunks.as_slice() else { panic!("{file:?}") };
-    assert_eq!(first.anchors, [b"class A".to_vec(), b"def f():".to_vec()]);
+    assert_eq!(first.anchors, [b"class A".to_vec(), b"  def f():".to_vec()]);
     assert!(first.eof && !second.eof);
     assert_eq!((second.old_start, second.counts, second.anchors.len()), (Some(3), Some((2, 2)), 0));
     assert_eq!(shown(second), [" c", "-d", "+e"]);

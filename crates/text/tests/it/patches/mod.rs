@@ -1,5 +1,6 @@
 //! Patches: each grammar, each rule of placement, then random patches against what they were made from.
 
+mod anchors;
 mod applying;
 mod binaries;
 mod block_patches;
