@@ -168,7 +168,7 @@ fn escape(text: &str) -> Option<(char, usize)> {
 mod tests {
     use super::{Scanner, decode};
 
-    fn spans<'t>(text: &'t str, found: Option<Vec<std::ops::Range<usize>>>) -> Option<Vec<&'t str>> {
+    fn spans(text: &str, found: Option<Vec<std::ops::Range<usize>>>) -> Option<Vec<&str>> {
         found.map(|spans| spans.into_iter().map(|span| &text[span]).collect())
     }
 
