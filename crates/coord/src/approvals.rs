@@ -33,7 +33,7 @@ pub struct Pending {
 impl Pending {
     /// The paths it would change, in the plan's order.
     pub fn paths(&self) -> impl Iterator<Item = &WsPath> {
-        self.plan.ops.iter().map(|op| &op.at)
+        self.plan.ops.iter().flat_map(cotenant_model::FileOp::paths)
     }
 }
 

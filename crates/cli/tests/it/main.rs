@@ -9,6 +9,7 @@ mod cases;
 mod contract;
 mod flow;
 mod human;
+mod organise;
 mod parallel;
 mod permissions;
 mod replay;

@@ -13,12 +13,21 @@ use serde_json::Value;
 
 use crate::support::scratch;
 
-const KINDS: [&str; 8] =
-    ["path-read", "path-write", "path-list", "path-search", "race", "edit", "mcp", "durability"];
+const KINDS: [&str; 10] = [
+    "path-read",
+    "path-write",
+    "path-list",
+    "path-search",
+    "path-move",
+    "path-delete",
+    "race",
+    "edit",
+    "mcp",
+    "durability",
+];
 
 /// Entries that are tested elsewhere or wait for a tool.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("R127", "delete_file under the swap: issue 3"),
     ("D382", "an fsync that fails: crate engine, with a disk that fails at each operation"),
     ("D386", "the trash's limits: issue 3"),
     ("D387", "restore_file: issue 3"),

@@ -134,3 +134,66 @@ fn searching() {
         reply.never_says("secret.txt");
     });
 }
+
+#[test]
+fn deleting() {
+    for_each_of("path-delete", |id, attack| {
+        let (outside, inside) = (snapshot(&attack.out()), snapshot(&attack.root()));
+        let reply = client(attack).call("delete_file", json!({"path": attack.input()}));
+        never_leaks(&reply);
+        if attack.expects() == "allow" {
+            reply.ok();
+            attack.sh("test ! -L l && test ! -e l");
+        } else {
+            let code = match id {
+                "P061" => "NOT_A_FILE",
+                "P062" => "PATH_OUTSIDE",
+                _ => "PATH_PROTECTED",
+            };
+            reply.refused(code);
+            assert_eq!(snapshot(&attack.root()), inside);
+        }
+        assert_eq!(snapshot(&attack.out()), outside);
+    });
+}
+
+#[test]
+fn moving() {
+    for_each_of("path-move", |id, attack| {
+        let surroundings = || [attack.out(), attack.base().join("root-evil")].map(|side| snapshot(&side));
+        let (outside, inside) = (surroundings(), snapshot(&attack.root()));
+        let input = attack.input();
+        let (from, to) = input.split_once(" -> ").expect("two paths");
+        let mut agent = client(attack);
+        let reply = agent.call("move_path", json!({"from": from, "to": to}));
+        let code = match id {
+            "P066" => "BAD_INPUT",
+            "P067" => "ALREADY_EXISTS",
+            "P120" | "P121" => "PATH_PROTECTED",
+            _ => "PATH_OUTSIDE",
+        };
+        never_leaks(reply.refused(code));
+        // Asking to overwrite changes nothing of it, but where a file stands that was named by its digest.
+        let again = agent.call("move_path", json!({"from": from, "to": to, "overwrite": true}));
+        again.refused(if id == "P067" { "EDIT_REQUIRES_PRIOR_READ" } else { code });
+        assert_eq!((surroundings(), snapshot(&attack.root())), (outside, inside));
+    });
+}
+
+/// Not an entry of its own: nothing is moved over a mount point, out of one, or with one in it.
+#[test]
+fn a_mount_point_is_never_moved_over_or_along() {
+    let scratch = crate::support::scratch();
+    scratch.put("d/inner/x", "x\n");
+    scratch.put("a", "a\n");
+    let script = "mount -t tmpfs none d/inner && echo there > d/inner/y && exec \"$@\"";
+    let mut agent = scratch.mcp().wrapped(script).start();
+    for (from, to) in [("d", "e"), ("a", "d/inner/a"), ("a", "d/inner"), ("d/inner", "e"), ("d/inner/y", "y")]
+    {
+        let reply = agent.call("move_path", json!({"from": from, "to": to}));
+        reply.refused("CROSS_DEVICE").says("mount point");
+    }
+    agent.call("rename_path", json!({"path": "d", "new_name": "e"})).refused("CROSS_DEVICE");
+    agent.call("move_path", json!({"from": "a", "to": "d/a"})).ok();
+    assert_eq!((scratch.text("d/a"), scratch.text("d/inner/x")), ("a\n".to_owned(), "x\n".to_owned()));
+}

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Attack;
 
-pub(super) const IDS: &[&str] = &["R125", "R128", "R129", "R131"];
+pub(super) const IDS: &[&str] = &["R125", "R127", "R128", "R129", "R131"];
 
 /// Swaps the directory `d` with the link `l`, which leads out, all the while that `work` runs.
 fn while_swapping(scratch: &Scratch, work: impl FnOnce()) {
@@ -67,6 +67,27 @@ fn r125_serial_a_read_never_escapes() {
         reply.code().is_none()
     });
     assert!(read > 0, "no read got through: nothing was tried");
+}
+
+/// What is deleted, moved or replaced is what stands inside, whatever the name leads to a moment later.
+#[test]
+fn r127_serial_a_deletion_never_escapes() {
+    let Some(attack) = Attack::open("R127") else { return };
+    let outside = snapshot(&attack.out());
+    let digest = attack.mcp().start().read("d/f").get("digest");
+    let gone = storm(&attack, |client, turn| {
+        let deleted = match turn % 3 {
+            0 => client.call("delete_file", json!({"path": "d/f", "expected_digest": digest})),
+            1 => client.call("move_path", json!({"from": "d/f", "to": format!("kept/{turn}")})),
+            _ => client.call("replace_text", json!({"path": "d/f", "pattern": "in", "replacement": "in"})),
+        };
+        deleted.never_says("secret");
+        let there = client.call("write_file", json!({"path": "d/f", "content": "in\n"}));
+        there.never_says("secret");
+        deleted.code().is_none()
+    });
+    assert_eq!(snapshot(&attack.out()), outside, "something was taken from outside");
+    assert!(gone > 0, "nothing got through: nothing was tried");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Case, cases};
 
-cases!(c051, c052, c054, c055, c057, c058, c060, c061, c064, c066);
+cases!(c051, c052, c054, c055, c057, c058, c060, c061, c063, c064, c066);
 
 fn c051(case: &Case) {
     let mut agent = case.agent();
@@ -40,7 +40,18 @@ fn c054(case: &Case) {
     agent.call("delete_file", json!({"path": "run.sh"})).ok();
     agent.call("restore_file", json!({"item": "t2"})).ok();
     case.check();
+    let patch = "--- a/run.sh\n+++ b/run.sh\n@@ -1,2 +1,2 @@\n #!/bin/sh\n-echo Y\n+echo Z\n\
+                 --- a/sec.txt\n+++ b/sec.txt\n@@ -1 +1 @@\n-k\n+k3\n";
+    agent.call("apply_patch", json!({"patch": patch})).ok();
+    case.check();
+    agent
+        .call("replace_text", json!({"path": ".", "pattern": "[Zk]", "replacement": "q", "regex": true}))
+        .ok();
+    agent.call("move_path", json!({"from": "run.sh", "to": "bin/run.sh"})).ok();
+    agent.call("move_path", json!({"from": "bin/run.sh", "to": "run.sh"})).ok();
+    case.check();
     agent.call("rewind", json!({"turn": 1})).ok();
+    case.check();
     assert_eq!(case.text("run.sh"), "#!/bin/sh\necho X\n");
 }
 
@@ -61,6 +72,10 @@ fn c057(case: &Case) {
         ("search_files", json!({"pattern": "**", "content_search": false, "path": "outd"})),
         ("search_files", json!({"pattern": "S[E]CRET", "content_search": true, "path": "outd/f"})),
         ("edit_file", json!({"path": "leak", "old_text": "S", "new_text": "T"})),
+        ("move_path", json!({"from": "outd/f", "to": "leak2"})),
+        ("replace_text", json!({"path": "leak", "pattern": "S", "replacement": "T"})),
+        ("replace_text", json!({"path": "outd", "pattern": "S", "replacement": "T"})),
+        ("delete_file", json!({"path": "outd/f"})),
     ] {
         agent.call(tool, arguments).refused("PATH_OUTSIDE").never_says("SECRET");
     }
@@ -70,7 +85,7 @@ fn c057(case: &Case) {
     agent.call("history", json!({})).never_says("SECRET");
     case.run(&["journal", "verify"]).ok();
     case.run(&["stop"]).ok();
-    case.sh("! grep -rq SECRET \"$XDG_STATE_HOME\" && grep -qx SECRET ../out/f");
+    case.sh("! grep -rq SECRET \"$XDG_STATE_HOME\" && grep -qx SECRET ../out/f && test ! -e leak2");
 }
 
 fn c058(case: &Case) {
@@ -82,6 +97,14 @@ fn c058(case: &Case) {
     agent.write("gone", "x").ok();
     agent.call("delete_file", json!({"path": "gone"})).ok();
     agent.call("restore_file", json!({"item": "t1", "to": "sub/r"})).refused("PATH_OUTSIDE");
+    case.put("README", "r\n");
+    agent.call("move_path", json!({"from": "README", "to": "sub/m"})).refused("PATH_OUTSIDE");
+    agent.call("move_path", json!({"from": "README", "to": "sub/a/b/m"})).refused("PATH_OUTSIDE");
+    let patch = "--- /dev/null\n+++ b/sub/p.txt\n@@ -0,0 +1 @@\n+p\n";
+    agent.call("apply_patch", json!({"patch": patch})).refused("PATH_OUTSIDE");
+    // The link itself is inside, and so is a name beside it.
+    agent.call("move_path", json!({"from": "README", "to": "sub"})).refused("ALREADY_EXISTS");
+    assert_eq!(case.text("README"), "r\n");
 }
 
 fn c060(case: &Case) {
@@ -108,8 +131,42 @@ fn c061(case: &Case) {
     case.run_at(&real, &["stop"]).ok();
 }
 
+/// A name that differs in case alone is another name here, and after each call there is exactly one.
+fn c063(case: &Case) {
+    let mut agent = case.agent();
+    let names = || case.sh("ls").stdout;
+    let there = agent.call("rename_path", json!({"path": "Config.md", "new_name": "config.md"}));
+    assert_eq!((there.ok().get("path").as_str(), names().as_str()), ("config.md", "config.md\n"));
+    assert_eq!(case.text("config.md"), "v\n");
+    let history = agent.call("history", json!({}));
+    history.ok().says("tool=rename_path");
+    assert_eq!(history.number("changes"), 1);
+    case.check();
+    agent.call("move_path", json!({"from": "config.md", "to": "Config.md"})).ok();
+    assert_eq!((names().as_str(), case.text("Config.md").as_str()), ("Config.md\n", "v\n"));
+    if case.try_sh("mkdir folded && chattr +F folded").code != 0 {
+        eprintln!("SKIP: this volume folds no case");
+        return;
+    }
+    case.put("folded/Config.md", "v\n");
+    agent.call("rename_path", json!({"path": "folded/Config.md", "new_name": "config.md"})).ok();
+    assert_eq!(case.sh("ls folded").stdout, "config.md\n");
+}
+
 fn c064(case: &Case) {
     let mut agent = case.agent();
+    let moves = [
+        ("b.txt", true, "HARD_LINKED"),
+        ("a.txt", false, "NOTHING_TO_CHANGE"),
+        ("a.txt", true, "NOTHING_TO_CHANGE"),
+        ("c.txt", true, "NOTHING_TO_CHANGE"),
+        ("c.txt", false, "NOTHING_TO_CHANGE"),
+    ];
+    for (to, overwrite, code) in moves {
+        let moved = agent.call("move_path", json!({"from": "a.txt", "to": to, "overwrite": overwrite}));
+        moved.refused(code);
+        case.check();
+    }
     agent.read("a.txt");
     agent.overwrite("a.txt", "keep\n").refused_as(&["HARD_LINKED", "NOTHING_TO_CHANGE"]);
     case.sh("test a.txt -ef b.txt && test -L c.txt");

@@ -21,18 +21,12 @@ use crate::support::scratch;
 const AREAS: [&str; 7] = ["encoding", "match", "stale", "files", "search", "mcp", "undo"];
 
 /// Cases whose tools do not exist yet: what they wait for, and the issue that brings it.
-const LATER: &[(&str, &str, u32)] = &[
-    ("C063", "rename_path; then SKIP without a case-folding volume", 3),
-    ("C140", "a command's effects", 4),
-];
+const LATER: &[(&str, &str, u32)] = &[("C140", "a command's effects", 4)];
 
 /// Cases that are tested here as far as the tools exist: what is left, and the issue that brings it.
 const PARTLY: &[(&str, &str, u32)] = &[
-    ("C054", "patch; the sed simulation is issue 4", 3),
-    ("C057", "move from below a link that leads out", 3),
-    ("C058", "move and patch below a link that leads out", 3),
+    ("C054", "the sed simulation", 4),
     ("C061", "a lease under one name binds the other", 5),
-    ("C064", "move onto itself, onto a hard link, onto a link to itself", 3),
     ("C148", "commands that change nothing, and one that changes the large file", 4),
     ("C169", "a command whose child writes to its standard output", 4),
     ("C170", "a running command at the end of input; leases are issue 5", 4),
