@@ -354,11 +354,6 @@ impl Ctx<'_> {
         self.ws.editorconfig(at)
     }
 
-    /// The digest of all names below a directory, which must be the same when it is moved.
-    pub fn listing(&self, place: &Place) -> Result<Digest, Refusal> {
-        self.tree(|tree| tree.below(place), &place.asked).map(|below| below.digest)
-    }
-
     // --- what the session was shown ---
 
     /// The session was shown these lines of the file, or all of it.

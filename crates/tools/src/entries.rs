@@ -1,8 +1,10 @@
 //! What a call must know of a file or link that it takes as a whole: its weight, its target, where it went.
 
 use cotenant_ledger::Query;
-use cotenant_model::{Change, ChangeFile, ChangeOp, Content, Digest, Entry, Refusal, WirePath, WsPath};
-use cotenant_tree::{ListOptions, Place};
+use cotenant_model::{
+    Change, ChangeFile, ChangeOp, ClassHit, Content, Digest, Entry, PathClass, Refusal, WirePath, WsPath,
+};
+use cotenant_tree::{Below, ListOptions, Place};
 
 use crate::ctx::{Ctx, Loaded};
 
@@ -75,5 +77,37 @@ impl Ctx<'_> {
         }
         let digest = self.tree(|tree| tree.digest(place), &place.asked)?;
         Ok(Loaded::unread(digest, "it is too large to be shown as a whole"))
+    }
+
+    /// What goes along with a directory that is moved: the strictest class of it all, beside `class`, and every path
+    /// below it as it is called now and as it would be called. None of them may be closed to the tools.
+    pub fn along(
+        &self,
+        below: &Below,
+        from: &WsPath,
+        to: &WsPath,
+        mut class: ClassHit,
+    ) -> Result<(ClassHit, Vec<WsPath>), Refusal> {
+        let mut paths = Vec::with_capacity(2 * below.entries.len());
+        for (at, _) in &below.entries {
+            let then = at.moved(from, to).unwrap_or_else(|| at.clone());
+            for at in [at.clone(), then] {
+                let hit = self.ws.tree().class_of(&at);
+                self.open(&at, &hit)?;
+                class = class.max(hit);
+                paths.push(at);
+            }
+        }
+        Ok((class, paths))
+    }
+
+    /// Refuses a path that the tools may not change.
+    fn open(&self, at: &WsPath, hit: &ClassHit) -> Result<(), Refusal> {
+        let shown = self.show(at);
+        match hit.class {
+            PathClass::Protected => Err(cotenant_coord::protected(&shown, hit)),
+            PathClass::Generated => Err(cotenant_coord::generated(&shown, hit)),
+            PathClass::Ordinary | PathClass::Sensitive => Ok(()),
+        }
     }
 }

@@ -65,6 +65,8 @@ pub struct Operations {
     pub classes: Vec<ClassHit>,
     /// The bytes that each operation replaces or deletes.
     pub before: Vec<Option<Content>>,
+    /// Further paths that are touched: those below a moved directory, at both ends.
+    pub also: Vec<WsPath>,
 }
 
 /// What no set of operations that land at once can do: a path is touched by one of them only.
@@ -177,7 +179,12 @@ impl Shifts {
             }
             (State::Entry(old), State::Absent) => Some(Op::Delete { old: old.entry() }),
             (State::Entry(old), State::Entry(new)) => {
-                (!settles(old, new)).then(|| Op::Replace { old: old.entry(), new: new.clone() })
+                (!settles(old, new)).then(|| {
+                    // A mode that stays need not be said.
+                    let said = old.kind != new.kind || old.mode != new.mode;
+                    let mode = new.mode.filter(|_| said);
+                    Op::Replace { old: old.entry(), new: Body { mode, ..new.clone() } }
+                })
             }
             (State::Entry(_), State::Dir { .. }) => return Err(Impossible::FileInTheWay(at.clone())),
             (State::Dir { .. }, State::Entry(_)) => return Err(Impossible::DirectoryInTheWay(at.clone())),

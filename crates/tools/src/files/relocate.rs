@@ -1,6 +1,6 @@
 //! From one name to another: what `move_path` and `rename_path` share. Nothing is copied, and nothing goes unasked.
 
-use cotenant_model::{ClassHit, Code, Entry, FileOp, Moved, Op, PathClass, Refusal, WsPath};
+use cotenant_model::{ClassHit, Code, Entry, FileOp, Moved, Op, Refusal, WsPath};
 use cotenant_tree::{Below, Kind, Place};
 use serde_json::json;
 
@@ -213,32 +213,12 @@ impl Relocation<'_> {
     }
 
     /// Looks at everything that goes along with a directory: what it is called now and what it would be called.
-    fn below(&self, below: &Below, mut class: ClassHit) -> Result<(ClassHit, Vec<WsPath>), Refusal> {
+    fn below(&self, below: &Below, class: ClassHit) -> Result<(ClassHit, Vec<WsPath>), Refusal> {
         let ctx = self.ctx;
         if let Some(mount) = below.mounts.first() {
             let mount = ctx.show(mount);
             return Err(self.cross_device(&format!("{mount} is a mount point.")).fact("mount", mount));
         }
-        let mut paths = Vec::with_capacity(2 * below.entries.len());
-        for (at, _) in &below.entries {
-            let then = at.moved(&self.from.real, &self.to.real).unwrap_or_else(|| at.clone());
-            for at in [at.clone(), then] {
-                let hit = ctx.ws.tree().class_of(&at);
-                self.open(&at, &hit)?;
-                class = class.max(hit);
-                paths.push(at);
-            }
-        }
-        Ok((class, paths))
-    }
-
-    /// Refuses a path that the tools may not change.
-    fn open(&self, at: &WsPath, hit: &ClassHit) -> Result<(), Refusal> {
-        let shown = self.ctx.show(at);
-        match hit.class {
-            PathClass::Protected => Err(cotenant_coord::protected(&shown, hit)),
-            PathClass::Generated => Err(cotenant_coord::generated(&shown, hit)),
-            PathClass::Ordinary | PathClass::Sensitive => Ok(()),
-        }
+        ctx.along(below, &self.from.real, &self.to.real, class)
     }
 }

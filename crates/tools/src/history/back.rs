@@ -290,7 +290,8 @@ pub(super) fn planned(ctx: &Ctx<'_>, operations: Operations, own: bool) -> Plann
             planned.after.push(After { whole, ..after });
         }
     }
-    Planned { ops: operations.ops, classes: operations.classes, before: operations.before, ..planned }
+    let Operations { ops, classes, before, also } = operations;
+    Planned { ops, classes, before, also, ..planned }
 }
 
 fn after(ctx: &Ctx<'_>, at: &WsPath, old: Option<&Content>, new: Option<&Content>) -> After {

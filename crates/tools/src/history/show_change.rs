@@ -86,18 +86,44 @@ fn one(ctx: &Ctx<'_>, file: &ChangeFile) -> String {
     }
     let image = |digest: Option<Digest>| digest.and_then(|digest| ctx.image(digest));
     let (pre, post): (Option<Content>, Option<Content>) = (image(file.pre), image(file.post));
-    if (file.pre.is_some() && pre.is_none()) || (file.post.is_some() && post.is_none()) {
+    // Of what only moved no image is kept, nor needed.
+    let moved = file.op == ChangeOp::Move;
+    if (file.pre.is_some() && pre.is_none()) || (!moved && file.post.is_some() && post.is_none()) {
         return format!("--- {path}\n+++ {path}\nits images are no longer kept\n");
     }
     match file.op {
         ChangeOp::MakeDir => format!("new directory {path}/\n"),
         ChangeOp::RemoveDir => format!("removed directory {path}/\n"),
-        ChangeOp::Create => file_diff("/dev/null", &path, None, post.as_ref(), MOST),
-        ChangeOp::Delete => file_diff(&path, "/dev/null", pre.as_ref(), None, MOST),
-        ChangeOp::Move => match &file.from {
-            Some(from) => format!("moved {} to {path}\n", ctx.show(from)),
-            None => format!("moved to {path}\n"),
-        },
-        ChangeOp::Edit => file_diff(&path, &path, pre.as_ref(), post.as_ref(), MOST),
+        ChangeOp::Create => {
+            let like =
+                file.from.as_ref().map(|from| format!("like {}\n", ctx.show(from))).unwrap_or_default();
+            modes(file) + &like + &file_diff("/dev/null", &path, None, post.as_ref(), MOST)
+        }
+        ChangeOp::Delete => modes(file) + &file_diff(&path, "/dev/null", pre.as_ref(), None, MOST),
+        ChangeOp::Move => {
+            let from = file.from.as_ref().map(|from| ctx.show(from)).unwrap_or_default();
+            let slash = if file.post.is_none() { "/" } else { "" };
+            let over = file.pre.map(|_| file_diff(&path, "/dev/null", pre.as_ref(), None, MOST));
+            let over = over.map(|gone| format!("over what stood there:\n{gone}")).unwrap_or_default();
+            format!("rename from {from}{slash}\nrename to {path}{slash}\n{over}")
+        }
+        ChangeOp::Edit if file.pre == file.post => format!("--- {path}\n+++ {path}\n{}", modes(file)),
+        ChangeOp::Edit => modes(file) + &file_diff(&path, &path, pre.as_ref(), post.as_ref(), MOST),
+    }
+}
+
+/// The modes as git says them, where they are not those of any file: executable, a link, or changed.
+fn modes(file: &ChangeFile) -> String {
+    const USUAL: u32 = 0o100_644;
+    let unusual = |mode: u32| mode != 0 && mode & 0o170_111 != USUAL & 0o170_111;
+    // A link has no permissions of its own.
+    let told = |mode: u32| if mode & 0o170_000 == 0o120_000 { 0o120_000 } else { mode };
+    match (told(file.pre_mode), told(file.post_mode)) {
+        (0, new) if unusual(new) => format!("new file mode {new:06o}\n"),
+        (old, _) if file.op == ChangeOp::Delete && unusual(old) => format!("deleted file mode {old:06o}\n"),
+        (old, new) if old != 0 && new != 0 && old != new => {
+            format!("old mode {old:06o}\nnew mode {new:06o}\n")
+        }
+        _ => String::new(),
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cotenant_model::{Body, ClassHit, Code, EntryKind, FileOp, Moved, Op, Refusal, WirePath, WsPath};
+use cotenant_model::{Body, Code, EntryKind, FileOp, Moved, Op, Refusal, WirePath, WsPath};
 use cotenant_tree::{Kind as Found, ListOptions, Place};
 
 use crate::ctx::Ctx;
@@ -154,11 +154,7 @@ impl<'a> World<'a> {
         }
         let mut whole = Operations::default();
         for turned in std::mem::take(&mut self.turned) {
-            let made = self.whole(&mut shifts, &turned);
-            let (op, class) = made.map_err(blocked(&turned.from))?;
-            whole.ops.push(op);
-            whole.classes.push(class);
-            whole.before.push(None);
+            self.whole(&mut shifts, &turned, &mut whole).map_err(blocked(&turned.from))?;
         }
         let mut found = shifts.operations().map_err(|impossible| {
             blocked(impossible.at())(Refusal::new(Code::UndoConflict, impossible.to_string()))
@@ -166,7 +162,7 @@ impl<'a> World<'a> {
         found.ops.append(&mut whole.ops);
         found.classes.append(&mut whole.classes);
         found.before.append(&mut whole.before);
-        Ok(found)
+        Ok(Operations { also: whole.also, ..found })
     }
 
     /// What becomes of one path.
@@ -185,8 +181,8 @@ impl<'a> World<'a> {
     }
 
     /// A directory that goes under another name as it is.
-    fn whole(&mut self, shifts: &mut Shifts, turned: &Turned) -> Result<(FileOp, ClassHit), Refusal> {
-        for end in [&turned.from, &turned.to] {
+    fn whole(&mut self, shifts: &mut Shifts, turned: &Turned, found: &mut Operations) -> Result<(), Refusal> {
+        for end in turned.ends() {
             self.read(end)?;
         }
         let place = |at: &WsPath| self.disk.get(at).map(|(place, _)| place);
@@ -196,9 +192,20 @@ impl<'a> World<'a> {
         self.ctx.writable(from)?;
         self.ctx.writable(to)?;
         shifts.dirs(missing_dirs(to).into_iter().map(|op| op.at));
-        let listing = self.ctx.listing(from)?;
-        let op = Op::Move { to: turned.to.clone(), what: Moved::Directory { listing }, over: None };
-        Ok((FileOp { at: turned.from.clone(), op }, from.class.clone().max(to.class.clone())))
+        let below = self.ctx.tree(|tree| tree.below(from), &turned.from)?;
+        if let Some(mount) = below.mounts.first() {
+            let why = format!("{} is a mount point", self.ctx.show(mount));
+            return Err(Refusal::new(Code::CrossDevice, why));
+        }
+        let class = from.class.clone().max(to.class.clone());
+        let (class, mut paths) = self.ctx.along(&below, &turned.from, &turned.to, class)?;
+        let what = Moved::Directory { listing: below.digest };
+        let op = Op::Move { to: turned.to.clone(), what, over: None };
+        found.ops.push(FileOp { at: turned.from.clone(), op });
+        found.classes.push(class);
+        found.before.push(None);
+        found.also.append(&mut paths);
+        Ok(())
     }
 
     /// Turned directories in which something else changes go file by file.

@@ -97,7 +97,7 @@ fn changed(ctx: &Ctx<'_>, lines: &mut Vec<String>) {
     if !work.changed.is_empty() {
         let files = work.changed.len();
         lines.push(format!(
-            "changed this session: {files} {}, undo takes the last back",
+            "changed this session: {files} {}, undo with rewind {{\"turn\":1}}, the last with undo {{}}",
             if files == 1 { "file" } else { "files" }
         ));
     }

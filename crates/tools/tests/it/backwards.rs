@@ -463,3 +463,52 @@ fn all_of_three_agents_work_goes_back_to_where_it_began() {
         Ok(())
     });
 }
+
+/// One agent's work is taken back as one change; with nobody else's in between the tree is what it was before it.
+#[test]
+fn a_rewind_takes_back_all_of_an_agents_work_and_no_line_of_others() {
+    let arena = Arena::new();
+    for_all(80, deeds(), |deeds| {
+        let mut run = Run::begin(&arena);
+        let began = Snapshot::of(&run.root());
+        for (by, deed) in &deeds {
+            run.act(*by, deed)?;
+        }
+        let Some(first) = run.changes.iter().find(|change| change.by == 0).map(|change| change.id.clone())
+        else {
+            return Ok(());
+        };
+        let own = |wanted: bool| run.changes.iter().filter(move |change| (change.by == 0) == wanted);
+        let all = |wanted: bool, side: fn(&Seen) -> &Lines| {
+            let mut lines = Lines::new();
+            own(wanted)
+                .flat_map(side)
+                .for_each(|(line, count)| *lines.entry(line.clone()).or_default() += count);
+            lines
+        };
+        let (brought, took) = (all(true, |change| &change.brought), all(true, |change| &change.took));
+        let alone =
+            own(false).count() == 0 && !deeds.iter().any(|(_, deed)| matches!(deed, Deed::Foreign(_)));
+        let before = Snapshot::of(&run.root());
+        let answer = arena.f.call_as(arena.sessions[0], "rewind", json!({"change": first}));
+        let after = Snapshot::of(&run.root());
+        if answer.is_error {
+            prop_assert_eq!(&after, &before, "a refusal wrote: {}", answer.text);
+            let nothing = answer.text.starts_with("NOTHING_TO_CHANGE");
+            prop_assert!(nothing || answer.text.starts_with("UNDO_CONFLICT") && !alone, "{}", answer.text);
+            prop_assert!(!nothing || !alone || after == began, "{}", answer.text);
+            return Ok(());
+        }
+        let (old, new) = (before.lines(), after.lines());
+        prop_assert!(within(&minus(&old, &new), &brought), "{}\n{before:?}\n{after:?}", answer.text);
+        prop_assert!(within(&minus(&new, &old), &took), "{}\n{before:?}\n{after:?}", answer.text);
+        if alone {
+            prop_assert_eq!(&after, &began, "{}", answer.text);
+        }
+        let rewound = fact(&answer.text, "change").unwrap();
+        let back = arena.f.call_as(arena.sessions[0], "undo", json!({"change": rewound}));
+        prop_assert!(!back.is_error, "{}", back.text);
+        prop_assert_eq!(Snapshot::of(&run.root()).lines(), old, "undone as one: {}", back.text);
+        Ok(())
+    });
+}

@@ -22,6 +22,7 @@ mod folders;
 mod forms;
 mod keeping;
 mod listing;
+mod moved_back;
 mod moving;
 mod notebooks;
 mod pages;

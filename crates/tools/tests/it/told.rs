@@ -163,7 +163,7 @@ fn whoami_tells_work_questions_and_what_others_did() {
     for part in [
         "agent=agent-a session=se",
         "turn=1 mode=normal profile=trusting",
-        "changed this session: 2 files, undo takes the last back",
+        "changed this session: 2 files, undo with rewind {\"turn\":1}, the last with undo {}",
         "src/a (c3 c1), unseen since: agent-b c4",
         "src/b (c2)",
         "refusals: ",
