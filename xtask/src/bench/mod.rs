@@ -7,6 +7,7 @@ mod commit;
 mod daemon;
 mod files;
 mod ground;
+mod patch;
 mod peers;
 mod samples;
 mod table;
@@ -27,6 +28,7 @@ const GROUPS: &[Group] = &[
     ("commit", "a commit against the bare sequence it protects", commit::commit),
     ("path", "resolving a path against opening it", commit::path),
     ("ledger", "history of 100,000 changes, restores, and what edits of a large file keep", commit::ledger),
+    ("patch", "a patch of 1,000 files and its undo, and one that does not fit", patch::patches),
     ("edit", "an edit of 1 MB at durability fast", files::edit),
     ("range", "200 lines of a file of 1 GB", files::range),
     ("search", "a content search of 20,000 files against rg", files::search),
