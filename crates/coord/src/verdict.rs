@@ -138,9 +138,13 @@ fn asks(plan: &Plan, index: usize, op: &FileOp, facts: &JudgeFacts<'_>) -> bool 
     sensitive || by_rule || by_profile && !answers.all(|answer| answer == Some(Answer::Allow))
 }
 
-/// Whether it changes something that stands already.
+/// Whether it changes something that stands already, or makes something that can be run.
 fn changes(op: &FileOp) -> bool {
-    !matches!(op.op, Op::MakeDir { .. } | Op::Create { .. })
+    match &op.op {
+        Op::MakeDir { .. } => false,
+        Op::Create { new, .. } => new.mode.is_some_and(|mode| mode & 0o111 != 0),
+        _ => true,
+    }
 }
 
 fn refuse_protected(plan: &Plan, facts: &JudgeFacts<'_>) -> Option<Refusal> {

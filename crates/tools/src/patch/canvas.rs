@@ -1,8 +1,8 @@
 //! The files of a patch as they are while it is put into them, one file section after the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use cotenant_model::{Body, Code, Content, EntryKind, Refusal, RelPath, WirePath, WsPath};
+use cotenant_model::{Body, Code, Content, EntryKind, PathClass, Refusal, RelPath, WirePath, WsPath};
 use cotenant_text::patch::{self, Applied, FilePatch, Grammar, Misfit, Mode, Op};
 use cotenant_text::{Form, Want};
 use cotenant_tree::{Kind as Found, Place};
@@ -19,6 +19,8 @@ pub(super) struct Canvas<'a> {
     wishes: &'a Wishes,
     grammar: Grammar,
     sheets: BTreeMap<WsPath, Sheet>,
+    /// The files that a section changed where they stand.
+    updated: BTreeSet<WsPath>,
 }
 
 /// One file: what stood there, and what stands there after the sections so far.
@@ -85,7 +87,7 @@ impl From<Refusal> for Stop {
 
 impl<'a> Canvas<'a> {
     pub(super) fn new(ctx: &'a Ctx<'a>, wishes: &'a Wishes, grammar: Grammar) -> Canvas<'a> {
-        Canvas { ctx, wishes, grammar, sheets: BTreeMap::new() }
+        Canvas { ctx, wishes, grammar, sheets: BTreeMap::new(), updated: BTreeSet::new() }
     }
 
     /// Puts one section in. A refusal is one that no other spelling of the patch could avoid.
@@ -161,6 +163,7 @@ impl<'a> Canvas<'a> {
             None => file.content().into(),
         };
         if link {
+            self.stays_inside(at, &content)?;
             return Ok(Body::link(content));
         }
         let content = match std::str::from_utf8(&content) {
@@ -169,6 +172,49 @@ impl<'a> Canvas<'a> {
         };
         let body = Body::file(content);
         Ok(if file.new_mode == Some(Mode::Executable) { body.with_mode(0o755) } else { body })
+    }
+
+    /// Refuses a link that leads out of the folder, or to what is protected.
+    fn stays_inside(&self, at: &WsPath, target: &[u8]) -> Result<(), Refusal> {
+        let shown = self.ctx.show(at);
+        let out = || {
+            let target = cotenant_text::shown(target).into_owned();
+            Refusal::new(
+                Code::PathOutside,
+                format!("The link {shown} would lead out of the folder, to {target}; nothing was written."),
+            )
+            .fact("path", shown.as_str())
+            .fact("target", target)
+            .next("link to a path inside, relative to the link")
+        };
+        let mut leads = at.parent().unwrap_or_else(|| WsPath { folder: at.folder, ..WsPath::default() });
+        if target.starts_with(b"/") {
+            return Err(out());
+        }
+        for name in target.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b".")) {
+            leads = match name {
+                b".." if leads.path.is_root() => return Err(out()),
+                b".." => leads.parent().unwrap_or_else(|| WsPath { folder: at.folder, ..WsPath::default() }),
+                name => leads.join(name),
+            };
+        }
+        let class = self.ctx.ws.tree().class_of(&leads);
+        if class.class == PathClass::Protected {
+            return Err(cotenant_coord::protected(&self.ctx.show(&leads), &class));
+        }
+        Ok(())
+    }
+
+    /// `PATCH_MALFORMED` of a path with two sections.
+    fn twice(&self, file: &FilePatch, label: &str) -> Refusal {
+        let why = format!(
+            "Line {} of the patch begins a second section of {label}. Nothing was written.",
+            file.line
+        );
+        Refusal::new(Code::PatchMalformed, why)
+            .fact("line", file.line)
+            .fact("path", label)
+            .next("put all hunks of a file into one section, each against the file as it stands now")
     }
 
     fn shaped(&self, text: &str, at: &WsPath) -> Result<Content, Stop> {
@@ -214,7 +260,14 @@ impl<'a> Canvas<'a> {
 
     fn update(&mut self, file: &FilePatch, label: &str, skip: &[usize]) -> Result<Done, Stop> {
         let at = self.sheet(&file.path, file.is_link())?;
+        // Blocks come one by one; of two sections of a diff nothing says whether the second knows of the first.
+        if !self.updated.insert(at.clone()) && self.grammar != Grammar::Blocks {
+            return Err(Stop::Refused(self.twice(file, label)));
+        }
         let (body, applied, counts) = self.changed(&at, file, label, skip)?;
+        if body.kind == EntryKind::Link {
+            self.stays_inside(&at, &body.content)?;
+        }
         let sheet = self.at(&at)?;
         let modes =
             sheet.after.entry().and_then(|old| old.mode).zip(body.mode).filter(|(old, new)| old != new);

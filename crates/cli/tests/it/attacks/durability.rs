@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::scratch;
 
-pub(super) const IDS: &[&str] = &["D379", "D381", "D383", "D385"];
+pub(super) const IDS: &[&str] = &["D379", "D381", "D383", "D385", "D387"];
 
 /// The workspace is a small file system of its own, which only the server sees; tests reach it through its process.
 const SMALL_DISK: &str =
@@ -111,4 +111,19 @@ fn d385_a_file_that_another_writes_is_busy() {
     agent.read("r.txt");
     agent.edit("r.txt", "x", "y").ok();
     assert_eq!(scratch.text("r.txt"), "y\nlate\n");
+}
+
+#[test]
+fn d387_nothing_is_restored_over_another_file() {
+    let scratch = scratch();
+    scratch.put("a.txt", "gone\n");
+    let mut agent = scratch.mcp().start();
+    agent.read("a.txt");
+    agent.call("delete_file", json!({"path": "a.txt"})).ok();
+    scratch.put("a.txt", "another\n");
+    let item = agent.call("list_trash", json!({})).ok().content().split(' ').next().unwrap().to_owned();
+    agent.call("restore_file", json!({"item": item})).refused("ALREADY_EXISTS");
+    assert_eq!(scratch.text("a.txt"), "another\n");
+    agent.call("restore_file", json!({"item": item, "to": "b.txt"})).ok();
+    assert_eq!((scratch.text("a.txt"), scratch.text("b.txt")), ("another\n".to_owned(), "gone\n".to_owned()));
 }

@@ -2,6 +2,7 @@
 
 mod durability;
 mod edit;
+mod patch;
 mod paths;
 mod protocol;
 mod race;
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 use crate::support::scratch;
 
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "path-read",
     "path-write",
     "path-list",
@@ -22,6 +23,7 @@ const KINDS: [&str; 10] = [
     "path-delete",
     "race",
     "edit",
+    "patch",
     "mcp",
     "durability",
 ];
@@ -29,8 +31,10 @@ const KINDS: [&str; 10] = [
 /// Entries that are tested elsewhere or wait for a tool.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("D382", "an fsync that fails: crate engine, with a disk that fails at each operation"),
-    ("D386", "the trash's limits: issue 3"),
-    ("D387", "restore_file: issue 3"),
+    (
+        "D386",
+        "the trash's limits: crate ledger's `retention`, and `what_is_over_the_limits_goes_at_the_first_destructive_change`",
+    ),
 ];
 
 /// One entry in a fresh workspace.
@@ -102,7 +106,7 @@ fn for_each_of(kind: &str, test: fn(&str, &Attack)) {
 #[test]
 fn every_entry_of_these_kinds_is_tested_or_says_where() {
     let Some(all) = records("cases/attacks.jsonl") else { return };
-    let named = [race::IDS, edit::IDS, protocol::IDS, durability::IDS].concat();
+    let named = [race::IDS, edit::IDS, patch::IDS, protocol::IDS, durability::IDS].concat();
     for record in all.iter().filter(|record| KINDS.iter().any(|kind| record["kind"] == *kind)) {
         let (id, kind) = (record["id"].as_str().unwrap(), record["kind"].as_str().unwrap());
         let tests =

@@ -6,6 +6,7 @@ mod encoding;
 mod files;
 mod matching;
 mod mcp;
+mod patch;
 mod search;
 mod stale;
 mod undo;
@@ -18,7 +19,7 @@ use serde_json::Value;
 
 use crate::support::scratch;
 
-const AREAS: [&str; 7] = ["encoding", "match", "stale", "files", "search", "mcp", "undo"];
+const AREAS: [&str; 8] = ["encoding", "match", "stale", "files", "search", "mcp", "undo", "patch"];
 
 /// Cases whose tools do not exist yet: what they wait for, and the issue that brings it.
 const LATER: &[(&str, &str, u32)] = &[("C140", "a command's effects", 4)];
@@ -109,7 +110,8 @@ impl Case {
 #[test]
 fn every_case_of_these_areas_is_tested_or_says_what_it_waits_for() {
     let Some(all) = records("cases/open.jsonl") else { return };
-    let lists = [encoding::IDS, matching::IDS, stale::IDS, files::IDS, search::IDS, mcp::IDS, undo::IDS];
+    let lists =
+        [encoding::IDS, matching::IDS, stale::IDS, files::IDS, search::IDS, mcp::IDS, undo::IDS, patch::IDS];
     let tested: Vec<String> = lists.concat().iter().map(|id| id.to_uppercase()).collect();
     for record in all.iter().filter(|record| AREAS.iter().any(|area| record["area"] == *area)) {
         let id = record["id"].as_str().unwrap();
