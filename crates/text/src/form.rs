@@ -214,6 +214,22 @@ pub fn detect(bytes: &[u8], declared: Option<Encoding>) -> Result<Form, NotText>
     }
 }
 
+/// How far git looks for a NUL, in bytes.
+const GIT_LOOKS: usize = 8000;
+
+/// The form of what git calls text, though [`detect`] does not: it has no NUL among its first 8,000 bytes, so its diffs are
+/// by lines. Good for patches, which replace whole lines that they state; whatever else stands there is kept as it is.
+pub fn detect_as_git(bytes: &[u8]) -> Option<Form> {
+    let head = bytes.get(..GIT_LOOKS).unwrap_or(bytes);
+    if memchr::memchr(0, head).is_some() {
+        return None;
+    }
+    let utf8 = std::str::from_utf8(bytes).is_ok();
+    let encoding = if utf8 { Encoding::Utf8 } else { Encoding::UnknownAscii };
+    let bom = bytes.starts_with(encoding.bom());
+    Some(with_breaks(encoding, bom, count_breaks(bytes), bytes.is_empty(), bytes.ends_with(b"\n")))
+}
+
 /// The UTF-16 or UTF-32 encoding whose BOM opens `bytes`.
 fn wide_bom(bytes: &[u8]) -> Option<Encoding> {
     // UTF-32 first: its little-endian BOM begins with that of UTF-16.

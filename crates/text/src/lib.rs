@@ -30,7 +30,7 @@ pub use diagnose::{Cause, Miss, Near, Suggestion};
 pub use diff::{Diff, DiffLine, Hunk, Region, Tag, changed_regions, clear_of, stat, unified};
 pub use edit::{EditError, EditSpec, Edited, Level, Place, Tolerance, apply};
 pub use editorconfig::{EditorConfig, properties};
-pub use form::{Break, Encoding, Eol, Form, NotText, detect};
+pub use form::{Break, Encoding, Eol, Form, NotText, detect, detect_as_git};
 pub use merge::{Clash, Conflict, merge3};
 pub use show::{Clip, clip, shown, visible, visible_window, window};
 pub use splice::Span;

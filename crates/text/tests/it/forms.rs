@@ -1,6 +1,6 @@
 //! Forms: which bytes are text, and in what form.
 
-use cotenant_text::{Break, Encoding, Eol, Form, NotText, View, detect};
+use cotenant_text::{Break, Encoding, Eol, Form, NotText, View, detect, detect_as_git};
 
 use crate::kit::{declared, form};
 
@@ -148,4 +148,20 @@ fn damaged_utf16_can_be_read_and_edited_around() {
     let raw = b"\xff\xfea\0\0\xd8b\0\n\0c";
     assert_eq!(crate::kit::lines(raw), ["a\\xED\\xA0\\x80b", "\\xFF"]);
     assert_eq!(crate::kit::edit(raw, "b\n", "B\n").unwrap().bytes, b"\xff\xfea\0\0\xd8B\0\n\0c");
+}
+
+/// Git looks for a NUL in the first 8,000 bytes only.
+#[test]
+fn what_git_calls_text_has_a_form_for_patches() {
+    let far = [&b"line\n"[..]].repeat(2000).concat();
+    let with_nul = [&far[..], b"a\0b\nlast"].concat();
+    assert!(detect(&with_nul, None).is_err());
+    let form = detect_as_git(&with_nul).unwrap();
+    assert_eq!((form.encoding, form.final_newline, form.eol.name()), (Encoding::Utf8, false, "lf"));
+    let latin = [&far[..], b"caf\xe9\0\r\n"].concat();
+    assert_eq!(detect_as_git(&latin).unwrap().encoding, Encoding::UnknownAscii);
+    assert_eq!(detect_as_git(b"a\0b\n"), None);
+    for bytes in [&b""[..], b"x\n", b"\xef\xbb\xbfx\r\n"] {
+        assert_eq!(detect_as_git(bytes), detect(bytes, None).ok());
+    }
 }

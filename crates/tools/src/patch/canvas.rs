@@ -376,7 +376,10 @@ impl Sheet {
             Found::File(stat) => {
                 let mode = stat.mode & 0o7777;
                 let loaded = ctx.load_any(&place)?;
-                form = loaded.text.then_some(loaded.form);
+                form = match loaded.text {
+                    true => Some(loaded.form),
+                    false => cotenant_text::detect_as_git(&loaded.bytes),
+                };
                 why_not_text = loaded.why_not_text;
                 State::Entry(Body::file(loaded.bytes).with_mode(mode))
             }

@@ -351,3 +351,18 @@ fn binary_patches_of_git_are_proven_before_they_land() {
     let refused = f.no("PATCH_CONFLICT", "apply_patch", json!({"patch": patch}));
     assert!(refused.contains("not the one that this binary patch was made for"), "{refused}");
 }
+
+/// A NUL far into a file makes it no text for an edit, but git diffs it by lines, and such a patch names them exactly.
+#[test]
+fn what_git_diffs_by_lines_is_patched_by_lines() {
+    let f = Fixture::new();
+    let lines: String = (0..2000).map(|number| format!("line {number}\n")).collect();
+    f.put("nul.txt", [lines.as_bytes(), b"a\0b\nend\n"].concat());
+    let patch = "--- a/nul.txt\n+++ b/nul.txt\n@@ -1,3 +1,3 @@\n line 0\n-line 1\n+LINE 1\n line 2\n";
+    f.ok("apply_patch", json!({"patch": patch}));
+    let expected = [lines.replacen("line 1\n", "LINE 1\n", 1).as_bytes(), b"a\0b\nend\n"].concat();
+    assert_eq!(f.bytes("nul.txt"), expected);
+    f.put("early.txt", b"a\0b\nline\n");
+    let early = "--- a/early.txt\n+++ b/early.txt\n@@ -2 +2 @@\n-line\n+LINE\n";
+    f.no("NOT_TEXT", "apply_patch", json!({"patch": early}));
+}

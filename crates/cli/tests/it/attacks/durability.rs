@@ -52,6 +52,50 @@ fn d379_serial_killed_at_any_moment_the_file_is_the_old_or_the_new_one() {
     scratch.sh("! ls -A | grep '^[.]cotenant-'");
 }
 
+/// Of a patch over many files all land or none, whenever the daemon is killed; and an undo of it likewise.
+#[test]
+fn patch_serial_killed_at_any_moment_all_files_are_old_or_all_new() {
+    const FILES: usize = 40;
+    let scratch = scratch();
+    for file in 0..FILES {
+        scratch.put(&format!("d{}/f{file}", file % 5), "one\nvalue 0\nthree\n");
+    }
+    let values = || {
+        let value = |file| scratch.text(&format!("d{}/f{file}", file % 5));
+        let mut all: Vec<String> = (0..FILES).map(value).collect();
+        all.dedup();
+        all
+    };
+    let text = |value: usize| format!("one\nvalue {value}\nthree\n");
+    let mut agent = scratch.mcp().flags(&["--agent", "agent-a", "--durability", "batch"]).start();
+    let mut dice = Dice::thrown();
+    let mut value = 0;
+    for run in 0..if long() { 200 } else { 12 } {
+        // So that there is a daemon to be killed.
+        agent.call("whoami", json!({})).ok();
+        let hunk = format!("@@ -1,3 +1,3 @@\n one\n-value {value}\n+value {}\n three\n", value + 1);
+        let one = |file| format!("--- a/d{0}/f{file}\n+++ b/d{0}/f{file}\n{hunk}", file % 5);
+        let patch: String = (0..FILES).map(one).collect();
+        let id = agent.post_call("apply_patch", json!({"patch": patch}));
+        let early = agent.answer_within(id, Duration::from_micros(dice.below(60_000)));
+        scratch.kill_daemon();
+        // The bridge finds another daemon, which recovers first, and asks again.
+        let reply = early.map_or_else(|| agent.reply(id), |answer| Reply::read(&answer["result"]));
+        if reply.code().is_none() {
+            value += 1;
+        }
+        assert_eq!(values(), [text(value)], "run {run}: {}", reply.text);
+    }
+    assert!(value > 0);
+    let newest = agent.call("history", json!({"limit": 1}));
+    let newest = newest.content().split(' ').next().unwrap().to_owned();
+    let id = agent.post_call("undo", json!({"change": newest}));
+    let early = agent.answer_within(id, Duration::from_micros(dice.below(60_000)));
+    scratch.kill_daemon();
+    early.map_or_else(|| agent.reply(id), |answer| Reply::read(&answer["result"])).ok();
+    assert_eq!(values(), [text(value - 1)]);
+}
+
 #[test]
 fn d381_on_a_full_disk_the_original_stays_and_the_next_call_works() {
     let scratch = scratch();
