@@ -378,21 +378,20 @@ fn killed_at_every_step() {
 
 #[test]
 fn a_foreign_writer_at_every_step() {
-    for (job, path) in [
-        ("edit", "f"),
-        ("large", "f"),
-        ("two", "sub/b"),
-        ("all", "a"),
-        ("all", "old/d"),
-        ("all", "new/c"),
-        ("move", "from"),
-        ("move", "to"),
-        ("over", "from"),
-        ("over", "to"),
-        ("tidy", "sub/d"),
+    for (job, path, share) in [
+        ("edit", "f", 1),
+        ("large", "f", 1),
+        ("two", "sub/b", 1),
+        ("all", "a", 2),
+        ("all", "old/d", 2),
+        ("all", "new/c", 2),
+        ("move", "from", 1),
+        ("move", "to", 1),
+        ("over", "from", 2),
+        ("over", "to", 2),
+        ("tidy", "sub/d", 7),
     ] {
-        let share = if job == "tidy" { each(3) } else { 1 };
-        for step in (0..steps_of(job)).step_by(share) {
+        for step in (0..steps_of(job)).step_by(each(share)) {
             for kind in KINDS {
                 Attack { foreign: Some((kind, path, step)), ..Attack::on(job) }.check();
             }

@@ -2,7 +2,7 @@
 //!
 //! A turn is one of a session: turn N is the state in which that turn began. A change as a point means itself and
 //! everything later of that agent, over all its sessions. The change that a rewind makes is said to undo the oldest of
-//! those it takes back ([`taken_back_by`] tells the others); it is undone as one.
+//! those it takes back (`taken_back_by` tells the others); it is undone as one.
 
 use std::collections::BTreeSet;
 
