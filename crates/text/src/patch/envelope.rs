@@ -6,7 +6,7 @@ use crate::patch::body::{self, Body};
 use crate::patch::headers;
 use crate::patch::model::{FilePatch, Hunk, Malformed, Op};
 use crate::patch::source::Source;
-use crate::patch::unified::{Numbers, anchor, numbers};
+use crate::patch::unified::hint;
 
 pub(super) const ACCEPTED: &str = "`*** Begin Patch`, then `*** Add File: P`, `*** Delete File: P` or `*** Update File: P` (then perhaps `*** Move to: Q`) with hunks of `@@ [a line above]` and lines that begin with a space, `-` or `+`, last `*** End Patch`";
 
@@ -170,7 +170,7 @@ fn hunk(source: &Source<'_>, at: usize) -> Result<(Hunk, usize), Malformed> {
     let mut hunk = Hunk { line: source.number(at), ..Hunk::default() };
     let mut next = at;
     while let Some(rest) = source.trimmed(next).strip_prefix(b"@@") {
-        head(source, next, rest, &mut hunk)?;
+        hint(source, next, rest, &mut hunk, ACCEPTED)?;
         next += 1;
     }
     let Body { lines, bare, next } = body::uncounted(source, next, |n| ends(source, n));
@@ -184,22 +184,6 @@ fn hunk(source: &Source<'_>, at: usize) -> Result<(Hunk, usize), Malformed> {
     let insertion = hunk.old_lines().next().is_none();
     hunk.eof |= insertion && hunk.anchors.is_empty() && hunk.old_start.is_none();
     Ok((hunk, next))
-}
-
-/// What stands behind `@@`: numbers as unified diffs have them are a hint, everything else is a line above.
-fn head(source: &Source<'_>, at: usize, rest: &[u8], hunk: &mut Hunk) -> Result<(), Malformed> {
-    match numbers(rest.trim_ascii_start()) {
-        Numbers::Given { old_start, counts, section } => {
-            hunk.old_start = Some(old_start);
-            hunk.counts = Some(counts);
-            hunk.section = section.to_vec();
-        }
-        Numbers::TooLarge => {
-            return Err(source.malformed(at, "a number in this header is too large", ACCEPTED));
-        }
-        Numbers::None => hunk.anchors.extend(anchor(rest)),
-    }
-    Ok(())
 }
 
 /// Whether the line at index `at` is not part of a hunk.

@@ -182,7 +182,18 @@ impl Section<'_> {
 fn head(source: &Source<'_>, at: usize) -> Result<Hunk, Malformed> {
     let mut hunk = Hunk { line: source.number(at), ..Hunk::default() };
     let text = source.trimmed(at);
-    let rest = text.strip_prefix(b"@@").unwrap_or(text);
+    hint(source, at, text.strip_prefix(b"@@").unwrap_or(text), &mut hunk, ACCEPTED)?;
+    Ok(hunk)
+}
+
+/// What stands behind `@@`: numbers are a hint where the hunk goes, everything else is a line above it.
+pub(super) fn hint(
+    source: &Source<'_>,
+    at: usize,
+    rest: &[u8],
+    hunk: &mut Hunk,
+    accepted: &'static str,
+) -> Result<(), Malformed> {
     match numbers(rest.trim_ascii_start()) {
         Numbers::Given { old_start, counts, section } => {
             hunk.old_start = Some(old_start);
@@ -190,15 +201,15 @@ fn head(source: &Source<'_>, at: usize) -> Result<Hunk, Malformed> {
             hunk.section = section.to_vec();
         }
         Numbers::TooLarge => {
-            return Err(source.malformed(at, "a number in this header is too large", ACCEPTED));
+            return Err(source.malformed(at, "a number in this header is too large", accepted));
         }
         Numbers::None => hunk.anchors.extend(anchor(rest)),
     }
-    Ok(hunk)
+    Ok(())
 }
 
 /// What stands behind `@@` in a header without numbers, unless it is only filling. Its indent, behind one space, is kept.
-pub(super) fn anchor(rest: &[u8]) -> Option<Vec<u8>> {
+fn anchor(rest: &[u8]) -> Option<Vec<u8>> {
     let rest = rest.strip_prefix(b" ").unwrap_or(rest).trim_ascii_end();
     let rest = rest.strip_suffix(b"@@").unwrap_or(rest).trim_ascii_end();
     let filling = rest.iter().all(|b| matches!(b, b'.' | b'-' | b'+' | b',' | b' '));
@@ -206,7 +217,7 @@ pub(super) fn anchor(rest: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The numbers of a header.
-pub(super) enum Numbers<'n> {
+enum Numbers<'n> {
     /// As stated.
     Given { old_start: usize, counts: (usize, usize), section: &'n [u8] },
     /// One of them is beyond what a file can have.
@@ -216,7 +227,7 @@ pub(super) enum Numbers<'n> {
 }
 
 /// Reads `-L[,N] +L[,N][ @@[ section]]`.
-pub(super) fn numbers(text: &[u8]) -> Numbers<'_> {
+fn numbers(text: &[u8]) -> Numbers<'_> {
     let side = |text: &'_ [u8], sign: u8| -> Option<(Option<usize>, Option<usize>, usize)> {
         let body = text.strip_prefix(&[sign])?;
         let (start, mut used) = number(body)?;
