@@ -89,8 +89,10 @@ fn shifted_lead(lead: &str, shift: &Shift) -> Option<String> {
             let tabs = (lead.len() / width).checked_add_signed(*by)?;
             Some("\t".repeat(tabs) + &" ".repeat(lead.len() % width))
         }
-        Shift::Spaces(width, by) if only('\t') => {
-            Some(" ".repeat(lead.len().checked_add_signed(*by)? * width))
+        Shift::Spaces(width, by) => {
+            let rest = lead.trim_start_matches('\t');
+            let tabs = (lead.len() - rest.len()).checked_add_signed(*by)?;
+            rest.bytes().all(|b| b == b' ').then(|| " ".repeat(tabs * width + rest.len()))
         }
         _ => None,
     }

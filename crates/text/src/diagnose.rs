@@ -298,7 +298,7 @@ impl Search<'_> {
             };
             (Cause::Spacing, format!("{of} hold the same text with other line breaks or blank lines"))
         };
-        let nearest = places.iter().map(|lines| self.near(*lines, 0)).collect();
+        let nearest = places.iter().map(|lines| self.near(*lines, self.old_lines())).collect();
         Some(Miss { cause, detail, nearest, suggestion: None })
     }
 

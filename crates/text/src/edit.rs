@@ -61,7 +61,7 @@ impl Tolerance {
             Level::TrailingSpace => self.trailing_space,
             Level::Punctuation => self.punctuation,
             Level::Tabs | Level::Spaces | Level::Indent(_) => self.indent,
-            Level::FinalNewline => false,
+            Level::FinalNewline | Level::Reading => false,
         }
     }
 }
@@ -85,10 +85,12 @@ pub enum Level {
     Spaces,
     /// The file is indented by so many characters more (or less) on every line.
     Indent(i32),
+    /// Old text is read otherwise: without fences, escapes or echoed numbers, or its unchanged lines as the file has them.
+    Reading,
 }
 
 impl Level {
-    /// The name on the wire: `exact`, `eol`, `final-newline`, `trailing-space`, `punctuation`, `indent(tabs)`, `indent(spaces)`, `indent(+4)`.
+    /// The name on the wire: `exact`, `eol`, `final-newline`, `trailing-space`, `punctuation`, `indent(tabs)`, `indent(spaces)`, `indent(+4)`, `reading`.
     pub fn name(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Level::Exact => "exact",
@@ -98,6 +100,7 @@ impl Level {
             Level::Punctuation => "punctuation",
             Level::Tabs => "indent(tabs)",
             Level::Spaces => "indent(spaces)",
+            Level::Reading => "reading",
             Level::Indent(by) => return Cow::Owned(format!("indent({by:+})")),
         })
     }
@@ -491,13 +494,21 @@ impl Target<'_> {
             miss.cause = Cause::Line;
             miss.detail = format!("old_text does not start on line {line}; it stands at line {}", lines.0);
             miss.suggestion = None;
+            return miss;
         }
-        miss.suggestion = miss.suggestion.filter(|s| {
-            let sure = EditSpec { old: &s.old, new: &s.new, replace_all: false, line: None };
-            let (needle, new) = (Needle::new(sure.old), to_lf(sure.new));
-            matches!(self.exact(&sure, &needle, &new), Ok(Some(_)))
-        });
+        miss.suggestion = miss.suggestion.filter(|suggestion| self.fits(suggestion));
+        if miss.suggestion.is_none() && miss.cause != Cause::AlreadyApplied {
+            let proposed = crate::patch::proposed(self.now, self.form, &old.lf, new, &miss);
+            miss.suggestion = proposed.into_iter().find(|suggestion| self.fits(suggestion));
+        }
         miss
+    }
+
+    /// Whether a suggestion would be applied as it stands.
+    fn fits(&self, suggestion: &Suggestion) -> bool {
+        let sure = EditSpec { old: &suggestion.old, new: &suggestion.new, replace_all: false, line: None };
+        let (needle, new) = (Needle::new(sure.old), to_lf(sure.new));
+        matches!(self.exact(&sure, &needle, &new), Ok(Some(_)))
     }
 
     /// Applies a suggestion that the settings allow unasked.

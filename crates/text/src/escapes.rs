@@ -1,5 +1,5 @@
 //! Other readings of old text: escapes that stand for characters, and characters that stand for what an answer showed.
-//! They only serve the diagnosis; nothing is ever unescaped in an edit.
+//! They serve the diagnosis and what it offers; nothing is ever unescaped unasked.
 
 use crate::diagnose::Cause;
 

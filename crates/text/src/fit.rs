@@ -303,8 +303,28 @@ impl Shift {
                 leads.iter().map(|(lead, old)| (old.len(), lead.len())).collect();
             return steady(&steps, &[]).map_or(Shift::Uneven(true), |(width, by)| Shift::Spaces(width, -by));
         }
+        // Tabs, and spaces for what is less than one.
+        let fits = |spaces: &str, mixed: &str, width: usize| {
+            only(spaces, ' ') && mixed == tabbed(spaces.len(), width)
+        };
+        let widths = [4, 2, 8];
+        if let Some(width) =
+            widths.iter().find(|width| leads.iter().all(|(lead, old)| fits(old, lead, **width)))
+        {
+            return Shift::Tabs(*width, 0);
+        }
+        if let Some(width) =
+            widths.iter().find(|width| leads.iter().all(|(lead, old)| fits(lead, old, **width)))
+        {
+            return Shift::Spaces(*width, 0);
+        }
         Shift::Uneven(leads.iter().any(|(lead, old)| lead.contains('\t') != old.contains('\t')))
     }
+}
+
+/// An indent of so many columns in tabs of this width, the rest in spaces.
+pub(crate) fn tabbed(columns: usize, width: usize) -> String {
+    "\t".repeat(columns / width) + &" ".repeat(columns % width)
 }
 
 /// The width of a tab for which (tabs, spaces) differ by the same number of tabs on every line, and that number. Prefers no

@@ -639,7 +639,12 @@ impl Ctx<'_> {
         };
         let hits = self.ws.tree().search_content(&root, &query).ok()?;
         match &hits.files[..] {
-            [file] if hits.total_matches == 1 && file.path != *not => {
+            // Each line of a match counts.
+            [file]
+                if hits.total_files == 1
+                    && hits.total_matches == text.split('\n').count()
+                    && file.path != *not =>
+            {
                 Some((file.path.clone(), usize::try_from(file.lines.first()?.number).ok()?))
             }
             _ => None,

@@ -180,7 +180,7 @@ fn hunk(source: &Source<'_>, at: usize) -> Result<(Hunk, usize), Malformed> {
     body::check_markers(source, at, &lines, ACCEPTED)?;
     hunk.eof = source.trimmed(next) == EOF;
     let next = next + usize::from(hunk.eof);
-    (hunk.lines, hunk.bare) = (lines, bare);
+    (hunk.lines, hunk.bare, hunk.marked) = (lines, bare, true);
     let insertion = hunk.old_lines().next().is_none();
     hunk.eof |= insertion && hunk.anchors.is_empty() && hunk.old_start.is_none();
     Ok((hunk, next))
@@ -189,5 +189,9 @@ fn hunk(source: &Source<'_>, at: usize) -> Result<(Hunk, usize), Malformed> {
 /// Whether the line at index `at` is not part of a hunk.
 fn ends(source: &Source<'_>, at: usize) -> bool {
     let text = source.text(at).unwrap_or_default();
-    text.starts_with(b"@@") || text.starts_with(b"*** ") || is_mark(text) || text.trim_ascii() == EOF
+    let mark =
+        text.starts_with(b"@@") || text.starts_with(b"*** ") || is_mark(text) || text.trim_ascii() == EOF;
+    // Behind a space it is a line of the file, if the envelope has an end further down.
+    let end = |n: usize| source.text(n).is_some_and(|text| text.trim_ascii_end() == END);
+    mark && !(text.starts_with(b" ") && (at + 1..source.len()).any(end))
 }

@@ -3,6 +3,7 @@
 //! [`parse`] reads unified and git diffs, the `*** Begin Patch` envelope and SEARCH/REPLACE blocks, also inside a fence, a
 //! heredoc or JSON, into a [`Patch`]. [`apply`] puts the hunks of one file into its bytes, or says of each why not.
 
+mod align;
 mod apply;
 mod binary;
 pub(crate) mod blob_id;
@@ -17,6 +18,7 @@ mod names;
 mod place;
 mod source;
 mod suggest;
+mod texts;
 mod unified;
 mod unwrap;
 
@@ -26,6 +28,8 @@ pub use apply::{Applied, Landed, Misfit, apply, check_deleted};
 pub use binary::{BinaryMiss, apply_binary};
 pub use blob_id::BlobId;
 pub use miss::{Cause, Differs, Miss, Suggested};
+pub(crate) use texts::proposed;
+
 pub use model::{Binary, BinaryHunk, FilePatch, Grammar, Hunk, Malformed, Mode, Op, Patch};
 
 use source::Source;

@@ -144,6 +144,8 @@ pub struct Hunk {
     pub lines: Vec<DiffLine>,
     /// It ends where the file ends.
     pub eof: bool,
+    /// Each of its lines begins with a mark, as they do in diffs and envelopes.
+    pub marked: bool,
     /// Context lines without the space that marks them were found, so what they say is in doubt.
     pub bare: bool,
 }

@@ -1,11 +1,10 @@
 //! Hunks that would fit where the one that was sent does not. They are offered, never applied unasked.
 
-use similar::{Algorithm, DiffTag, capture_diff_slices};
-
 use crate::diagnose;
 use crate::diff::{DiffLine, Tag};
 use crate::escapes;
 use crate::form::Break;
+use crate::patch::align;
 use crate::patch::body;
 use crate::patch::miss::Suggested;
 use crate::patch::model::Hunk;
@@ -25,12 +24,18 @@ pub(super) fn suggestion(
     found: Option<&diagnose::Miss>,
 ) -> Option<Suggested> {
     match problem {
-        Problem::NotThere => sole(field, rewritten(hunk))
-            .or_else(|| sole(field, loosened(hunk, found?)))
-            .or_else(|| realigned(field, hunk, found?)),
+        Problem::NotThere => match (sole(field, unmarked(hunk)), sole(field, loosened(hunk, found?))) {
+            // Both readings fit where a hunk only inserts, and put other lines there.
+            (Some(_), Some(_)) => None,
+            (Some(fit), None) => Some(fit),
+            (None, loosened) => {
+                sole(field, rewritten(hunk)).or(loosened).or_else(|| realigned(field, hunk, found?))
+            }
+        },
         Problem::Bare => {
             let why = "lines that begin with neither a space, `-` nor `+` are context".to_owned();
             sole(field, [(Hunk { bare: false, ..hunk.clone() }, why)])
+                .or_else(|| sole(field, unmarked(hunk)))
                 .or_else(|| realigned(field, hunk, found?))
         }
         Problem::Several(lines) => nearest_stated(field, hunk, lines),
@@ -48,12 +53,27 @@ pub(super) fn suggestion(
 }
 
 /// The first of `hunks` that has one place by its lines alone, and changes something.
-fn sole(field: &Field<'_>, hunks: impl IntoIterator<Item = (Hunk, String)>) -> Option<Suggested> {
+pub(super) fn sole(field: &Field<'_>, hunks: impl IntoIterator<Item = (Hunk, String)>) -> Option<Suggested> {
     hunks.into_iter().find_map(|(hunk, why)| {
         let hunk = Hunk { old_start: None, counts: None, ..hunk };
         let line = field.place(&hunk, 0).ok()?;
         joined(hunk.old_lines()).ne(&joined(hunk.new_lines())).then_some(Suggested { hunk, line, why })
     })
+}
+
+/// The hunk whose context lacks the space that marks it: what was taken for the mark is the line's own.
+fn unmarked(hunk: &Hunk) -> Option<(Hunk, String)> {
+    let lost = |line: &DiffLine| match hunk.bare {
+        // Those that begin otherwise were seen to have none.
+        true => line.text.starts_with(b" "),
+        false => !line.text.is_empty(),
+    };
+    let mut lines = hunk.lines.clone();
+    for line in lines.iter_mut().filter(|line| line.tag == Tag::Same && lost(line)) {
+        line.text.insert(0, b' ');
+    }
+    let why = "its context lines lack the space that marks them".to_owned();
+    hunk.marked.then(|| (Hunk { lines, bare: false, ..hunk.clone() }, why))
 }
 
 /// The hunk with every line read otherwise: without echoed line numbers, without escapes.
@@ -196,27 +216,14 @@ fn numbered(field: &Field<'_>, hunk: &Hunk) -> Option<Suggested> {
 /// The hunk at the one place that resembles it most, with the context that the file has there: its old lines must stand
 /// there as they are.
 fn realigned(field: &Field<'_>, hunk: &Hunk, found: &diagnose::Miss) -> Option<Suggested> {
-    let [best, others @ ..] = found.nearest.as_slice() else {
-        return None;
-    };
-    if best.alike == 0 || others.iter().any(|other| other.alike >= best.alike) {
-        return None;
-    }
     let olds: Vec<&[u8]> = hunk.old_lines().map(|line| line.text.as_slice()).collect();
-    let from = best.lines.0.saturating_sub(WIDEST).max(1);
-    let to = (best.lines.0 + olds.len() + WIDEST).min(field.view.line_count() + 1);
+    let about = align::about(field, &olds, found)?;
+    let from = about.saturating_sub(WIDEST).max(1);
+    let to = (about + olds.len() + WIDEST).min(field.view.line_count() + 1);
     let files: Vec<&[u8]> = (from..to).filter_map(|n| field.view.line(n)).collect();
-    let mut stands: Vec<Option<usize>> = vec![None; olds.len()];
-    for op in
-        capture_diff_slices(Algorithm::Myers, &olds, &files).iter().filter(|op| op.tag() == DiffTag::Equal)
-    {
-        for (old, file) in op.old_range().zip(op.new_range()) {
-            if let Some(at) = stands.get_mut(old) {
-                *at = Some(from + file);
-            }
-        }
-    }
-    let (first, lines) = with_context(field, hunk, &stands)?;
+    let stands: Vec<Option<usize>> =
+        align::compact(&olds, &files)?.into_iter().map(|at| at.map(|at| from + at)).collect();
+    let (first, lines) = with_context(field, hunk, &align::trusted(field, &olds, &stands))?;
     let why = "the context is as the file has it now".to_owned();
     widened(field, &Hunk { lines, bare: false, ..hunk.clone() }, first, why)
 }
@@ -228,8 +235,9 @@ fn with_context(field: &Field<'_>, hunk: &Hunk, stands: &[Option<usize>]) -> Opt
     let file = |n: usize| context(field, n);
     let mut out: Vec<DiffLine> = Vec::new();
     let (mut first, mut next) = (None, 0);
-    let mut old = 0;
+    let (mut old, mut follows) = (0, false);
     for line in &hunk.lines {
+        let run = std::mem::replace(&mut follows, line.tag != Tag::Same);
         // The line of the file before which this change stands.
         let at = match line.tag {
             Tag::Same => {
@@ -246,7 +254,8 @@ fn with_context(field: &Field<'_>, hunk: &Hunk, stands: &[Option<usize>]) -> Opt
             next = at.saturating_sub(AROUND).max(1);
             next
         });
-        if at < next.max(begin) {
+        // Between lines that go or come together the hunk knows of no others.
+        if at < next.max(begin) || (run && at > next) {
             return None;
         }
         out.extend((next..at).filter_map(file));

@@ -109,7 +109,7 @@ impl Section<'_> {
             return Err(source.malformed(at, "a hunk without lines", ACCEPTED));
         }
         body::check_markers(source, at, &lines, ACCEPTED)?;
-        (hunk.lines, hunk.bare) = (lines, bare);
+        (hunk.lines, hunk.bare, hunk.marked) = (lines, bare, true);
         Ok((hunk, next))
     }
 

@@ -195,7 +195,7 @@ const ROWS: &[Row] = &[
         "x",
         "escapes",
         "old_text has backslash escapes (\\t, \\n, \\) where the file has the characters themselves, at line 1",
-        None,
+        Some("x\n"),
     ),
     (
         "real breaks for escapes",
@@ -213,7 +213,7 @@ const ROWS: &[Row] = &[
         "x",
         "escapes",
         "the file has two backslashes where old_text has one, at line 1",
-        None,
+        Some("x\n"),
     ),
     (
         "entities for characters",
@@ -222,7 +222,7 @@ const ROWS: &[Row] = &[
         "x",
         "escapes",
         "old_text has HTML entities (&lt;, &amp;) where the file has the characters themselves, at line 1",
-        None,
+        Some("x\n"),
     ),
     (
         "characters for entities",
@@ -240,7 +240,7 @@ const ROWS: &[Row] = &[
         "x",
         "escapes",
         "old_text has the signs that answers use for unseen characters (→ for a tab, · for a space, <U+00A0>), at line 1",
-        None,
+        Some("x\n"),
     ),
     (
         "done already",

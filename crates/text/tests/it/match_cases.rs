@@ -23,7 +23,9 @@ fn c024_a_literal_backslash_t_is_no_tab() {
     let found = miss(b"\tvalue = 1\n", "\\tvalue = 1", "\\tvalue = 2");
     assert_eq!(found.cause.name(), "escapes");
     assert!(found.detail.contains("\\t") && found.detail.ends_with("at line 1"), "{}", found.detail);
-    assert_eq!(found.suggestion, None, "nothing is unescaped, not even on offer");
+    let offered = found.suggestion.as_ref().unwrap();
+    assert_eq!(offered.level.name(), "reading", "no setting applies it unasked");
+    assert_eq!(accept(b"\tvalue = 1\n", &found), b"\tvalue = 2\n");
 }
 
 #[test]

@@ -81,10 +81,14 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Planned, Refusal> {
         return notebook::run(ctx, args, edits);
     }
     let (edits, suggested) = wanted(ctx, args)?;
-    let place = ctx.place(args.need("path"))?;
+    let named = args.need("path");
+    let place = ctx.place(named).map_err(|refusal| refuse::misnamed(ctx, named, &edits, refusal))?;
     let creates = edits.first().is_some_and(|edit| edit.old.is_empty());
     if place.is_absent() {
-        return if creates { create(ctx, &place, &edits) } else { Err(ctx.not_found(&place)) };
+        return match creates {
+            true => create(ctx, &place, &edits),
+            false => Err(refuse::misnamed(ctx, named, &edits, ctx.not_found(&place))),
+        };
     }
     ctx.require_file(&place)?;
     if creates {

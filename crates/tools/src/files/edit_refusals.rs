@@ -2,7 +2,7 @@
 
 use cotenant_coord::Standing;
 use cotenant_model::{Code, Refusal};
-use cotenant_text::{Cause, EditError, Miss, Suggestion, View};
+use cotenant_text::{Cause, EditError, EditSpec, Miss, Suggestion, View};
 use cotenant_tree::Place;
 use serde_json::{Value, json};
 
@@ -43,6 +43,33 @@ pub fn unfit(ctx: &Ctx<'_>, place: &Place, loaded: &Loaded, edits: &[Edit], erro
         Some(item) if refusal.get("item").is_none() => refusal.fact("item", item),
         _ => refusal,
     }
+}
+
+/// The refusal of a path that is not there: where one of the paths that may be meant has the text, with the call that edits that.
+pub fn misnamed(ctx: &Ctx<'_>, named: &str, edits: &[Edit], refusal: Refusal) -> Refusal {
+    if refusal.code != Code::NotFound || refusal.get("moved_to").is_some() {
+        return refusal;
+    }
+    let near = ctx.path(named).map(|at| ctx.ws.tree().near(&at)).unwrap_or_default();
+    // The prefix of a diff, left on the name.
+    let bare = named.split_once('/').map(|(_, rest)| rest.to_owned());
+    let mut meant: Vec<String> = bare.into_iter().chain(near.iter().map(|at| ctx.show(at))).collect();
+    let specs: Vec<EditSpec<'_>> = edits.iter().map(Edit::spec).collect();
+    let tolerance = ctx.tolerance();
+    meant.retain(|path| {
+        let loaded = ctx
+            .place(path)
+            .ok()
+            .filter(|place| place.stat().is_some())
+            .and_then(|place| ctx.load(&place).ok());
+        loaded.is_some_and(|loaded| {
+            cotenant_text::apply(&loaded.bytes, &loaded.form, &specs, &tolerance).is_ok()
+        })
+    });
+    meant.dedup();
+    let [meant] = meant.as_slice() else { return refusal };
+    let retry = ctx.call("retry", json!({"token": ctx.retry_token(), "set": {"path": meant}}));
+    refusal.next(format!("{retry} edits that file, which has the text"))
 }
 
 /// `NOT_ENCODABLE`, naming the character.
@@ -116,7 +143,9 @@ impl Missed<'_> {
     fn refusal(&self, miss: Miss) -> Refusal {
         let ctx = self.ctx;
         let tries = ctx.tries(&self.place.real, Code::TextNotFound, miss.cause.name());
-        if let Some(stale) = self.stale() {
+        if miss.cause != Cause::AlreadyApplied
+            && let Some(stale) = self.stale(&miss)
+        {
             return stale;
         }
         let refusal = self.base(miss.cause.name(), tries);
@@ -139,7 +168,7 @@ impl Missed<'_> {
     }
 
     /// The text stood there when the session read the file.
-    fn stale(&self) -> Option<Refusal> {
+    fn stale(&self, miss: &Miss) -> Option<Refusal> {
         let ctx = self.ctx;
         let Standing::Stale { shown, .. } = ctx.standing(&self.place.real, self.loaded.digest) else {
             return None;
@@ -169,6 +198,11 @@ impl Missed<'_> {
             }
             None => "take old_text from these lines; they count as read".to_owned(),
         };
+        // Only lines around those that the edit changes are others now.
+        let next = match &miss.suggestion {
+            Some(suggestion) => format!("{}; else {next}", self.offer(suggestion)),
+            None => next,
+        };
         Some(refusal.block(cotenant_text::window(&view, window.0, window.1, SHOWN)).next(next))
     }
 
@@ -179,22 +213,34 @@ impl Missed<'_> {
         let fits = if suggestion.sole { "It fits once so" } else { "It would fit here" };
         refusal.message = format!("old_text is not in {shown}: {}. {fits}:", miss.detail);
         refusal.block = cotenant_text::visible_window(&view, suggestion.lines.0, suggestion.lines.1, SHOWN);
+        refusal.next(self.offer(suggestion))
+    }
+
+    /// The call that applies the edits with what is proposed for one, and for those after it that would miss too.
+    fn offer(&self, suggestion: &Suggestion) -> String {
         let mut edits = self.edits.to_vec();
-        if let Some(edit) = edits.get_mut(self.item) {
-            *edit = Edit {
-                old: suggestion.old.clone(),
-                new: suggestion.new.clone(),
-                all: false,
-                line: Some(suggestion.lines.0),
+        let mut next = Some((self.item, suggestion.clone()));
+        while let Some((item, suggestion)) = next.take() {
+            let Some(edit) = edits.get_mut(item) else { break };
+            let line = Some(suggestion.lines.0);
+            *edit = Edit { old: suggestion.old, new: suggestion.new, all: false, line };
+            let specs: Vec<EditSpec<'_>> = edits.iter().map(Edit::spec).collect();
+            let tolerance = self.ctx.tolerance();
+            next = match cotenant_text::apply(&self.loaded.bytes, &self.loaded.form, &specs, &tolerance) {
+                Err(EditError::NotFound { item: later, miss }) if later > item => {
+                    miss.suggestion.map(|suggestion| (later, suggestion))
+                }
+                _ => None,
             };
         }
         let token = self.keep(&self.place.real, &edits, &suggestion.level.name());
-        refusal.next(format!(
+        let shown = self.ctx.show(&self.place.asked);
+        format!(
             "{} applies your new_text there as the file has it (lines {}-{})",
             self.ctx.call("edit_file", suggestion_call(&shown, token)),
             suggestion.lines.0,
             suggestion.lines.1
-        ))
+        )
     }
 
     fn keep(&self, at: &cotenant_model::WsPath, edits: &[Edit], level: &str) -> cotenant_model::SuggestionId {

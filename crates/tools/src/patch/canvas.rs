@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cotenant_model::{Body, Code, Content, EntryKind, PathClass, Refusal, RelPath, WirePath, WsPath};
-use cotenant_text::patch::{self, Applied, FilePatch, Grammar, Misfit, Mode, Op};
+use cotenant_text::patch::{self, Applied, FilePatch, Grammar, Hunk, Misfit, Mode, Op};
 use cotenant_text::{Form, Want};
 use cotenant_tree::{Kind as Found, Place};
 
@@ -104,8 +104,10 @@ impl<'a> Canvas<'a> {
             Ok(done) => Ok(Put::Done(done)),
             Err(Stop::Refused(refusal)) => Err(refusal),
             Err(Stop::Conflict(why)) => {
-                let hunks = file.hunks.iter().filter(|hunk| !skip.contains(&hunk.ordinal)).count();
-                Ok(Put::Conflict(Conflict { label, line: file.line, hunks, why: *why }))
+                let wanted = || file.hunks.iter().filter(|hunk| !skip.contains(&hunk.ordinal));
+                let old = wanted().next().map(old_text).unwrap_or_default();
+                let hunks = wanted().count();
+                Ok(Put::Conflict(Conflict { label, line: file.line, hunks, old, why: *why }))
             }
         }
     }
@@ -431,6 +433,12 @@ pub(super) fn fitted(
         }
     }
     patch::apply(raw, form, &hunks, skip)
+}
+
+/// The old lines of a hunk as text.
+fn old_text(hunk: &Hunk) -> String {
+    let lines: Vec<_> = hunk.old_lines().map(|line| String::from_utf8_lossy(&line.text)).collect();
+    lines.join("\n")
 }
 
 /// The permission bits that a stated mode leaves: a patch speaks of the execute bits alone.

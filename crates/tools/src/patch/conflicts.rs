@@ -1,6 +1,7 @@
 //! What `apply_patch` says when sections do not fit: which, why, what stands there, and a call that works.
 
 use cotenant_model::{Code, Refusal, WsPath};
+use cotenant_text::Cause as TextCause;
 use cotenant_text::patch::{BinaryMiss, Cause, Misfit, Miss};
 use cotenant_tree::Place;
 use serde_json::{Map, Value, json};
@@ -25,6 +26,8 @@ pub(super) struct Conflict {
     pub(super) line: usize,
     /// Its hunks that were wanted.
     pub(super) hunks: usize,
+    /// The old lines of the first of them.
+    pub(super) old: String,
     pub(super) why: Why,
 }
 
@@ -225,6 +228,7 @@ impl Conflict {
             }
             self.offer(ctx, place, miss, offers, &mut text);
         }
+        self.elsewhere(ctx, place, misfit, offers, &mut text);
         if misfit.misses.iter().any(|miss| matches!(miss.cause, Cause::Text(_)))
             && ctx.newest_change(&place.real).is_some()
         {
@@ -249,6 +253,27 @@ impl Conflict {
             let lines: Vec<String> = miss.candidates.iter().map(usize::to_string).collect();
             text.push_str(&format!("its lines stand at {}\n", lines.join(", ")));
         }
+    }
+
+    /// Nothing of the section is like this file, but its first lines stand once in another.
+    fn elsewhere(
+        &self,
+        ctx: &Ctx<'_>,
+        place: &Place,
+        misfit: &Misfit,
+        offers: &mut Offers,
+        text: &mut String,
+    ) {
+        let strange =
+            |miss: &Miss| miss.suggestion.is_none() && matches!(miss.cause, Cause::Text(TextCause::Unknown));
+        if misfit.fit > 0 || !misfit.misses.iter().all(strange) {
+            return;
+        }
+        let Some((other, line)) = ctx.find_elsewhere(&self.old, &place.real) else { return };
+        let other = ctx.show(&other);
+        text.push_str(&format!("its first lines stand in {other}:{line}\n"));
+        offers.paths.insert(self.label.clone(), other.into());
+        offers.answered += misfit.misses.len();
     }
 
     /// What the refusal shows counts as read.

@@ -24,6 +24,7 @@ mod keeping;
 mod listing;
 mod moved_back;
 mod moving;
+mod mutation;
 mod notebooks;
 mod pages;
 mod patching;
