@@ -117,11 +117,12 @@ impl<'a> Canvas<'a> {
         let mut shifts = Shifts::default();
         for (at, sheet) in &self.sheets {
             let (before, mut after) = (sheet.before.clone(), sheet.after.clone());
-            // What keeps its mode is not given one.
+            // What keeps its mode is not given one; but a new name for what can be run says so.
             let origin = sheet.from.as_ref().and_then(|from| self.sheets.get(from)).unwrap_or(sheet);
             if let State::Entry(body) = &mut after {
                 let was = origin.before.entry().and_then(|old| old.mode);
-                body.mode = body.mode.filter(|mode| Some(*mode) != was);
+                let runs = |mode: u32| mode & 0o111 != 0 && !before.stands();
+                body.mode = body.mode.filter(|mode| Some(*mode) != was || runs(*mode));
             }
             if after.stands() {
                 shifts.dirs(write_file::missing_dirs(&sheet.place).into_iter().map(|op| op.at));

@@ -366,3 +366,21 @@ fn what_git_diffs_by_lines_is_patched_by_lines() {
     let early = "--- a/early.txt\n+++ b/early.txt\n@@ -2 +2 @@\n-line\n+LINE\n";
     f.no("NOT_TEXT", "apply_patch", json!({"patch": early}));
 }
+
+#[test]
+fn a_copy_that_can_be_run_is_asked_about() {
+    let f = Fixture::careful();
+    f.put("run", "#!/bin/sh\n");
+    f.put("plain", "text\n");
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(f.path("run"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let copy = |from: &str| {
+        let patch = format!(
+            "diff --git a/{from} b/{from}2\nsimilarity index 100%\ncopy from {from}\ncopy to {from}2\n"
+        );
+        f.call("apply_patch", json!({"patch": patch})).text
+    };
+    assert!(copy("run").starts_with("APPROVAL_PENDING"));
+    assert!(copy("plain").starts_with("patch=unified"));
+    assert!(!f.has("run2") && f.get("plain2") == "text\n");
+}
