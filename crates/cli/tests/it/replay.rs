@@ -13,6 +13,9 @@ use serde_json::json;
 
 use crate::support::scratch;
 
+/// The tree without files, which git knows without being told: no attributes of the history turn line endings over.
+const NO_ATTRIBUTES: &str = "--attr-source=4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
 /// A repository whose history is replayed, and where.
 struct Replay<'a> {
     scratch: &'a Scratch,
@@ -37,6 +40,7 @@ impl Replay<'_> {
     fn git(&self, args: &[&str]) -> Vec<u8> {
         let done = Command::new("git")
             .args(["-c", "core.autocrlf=false", "-c", "core.quotePath=true", "-c", "core.safecrlf=false"])
+            .arg(NO_ATTRIBUTES)
             .arg("--git-dir")
             .arg(&self.git_dir)
             .arg("--work-tree")
