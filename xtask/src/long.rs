@@ -1,6 +1,6 @@
 //! Tests whose long form is asked for by name: the same code as in every run, with more to do.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Failure;
@@ -13,6 +13,28 @@ pub(crate) fn replay(first: &str, rest: &[&str]) -> Result<(), Failure> {
         .collect::<Result<Vec<_>, _>>()?;
     let list = std::env::join_paths(directories)?;
     test("cotenant", "replay::repositories_that_are_given", "COTENANT_REPLAY", list.as_ref())
+}
+
+/// `cargo xtask mutate [DIR…]`: the tables of the mutation corpus; by default of this project and of what a machine has in many
+/// languages.
+pub(crate) fn mutate(given: &[&str]) -> Result<(), Failure> {
+    let directories = match given {
+        [] => usual_sources()?,
+        given => given.iter().map(PathBuf::from).collect(),
+    };
+    let list = std::env::join_paths(directories)?;
+    test("cotenant-tools", "mutation::directories_that_are_given", "COTENANT_MUTATE", list.as_ref())
+}
+
+/// The project, the sources of its dependencies, and what the system brings as text.
+fn usual_sources() -> Result<Vec<PathBuf>, Failure> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let registry = home.map(|home| home.join("registry/src"));
+    let mut directories = vec![std::env::current_dir()?];
+    directories.extend(registry.into_iter().chain(["/usr/lib/python3".into(), "/usr/share".into()]));
+    directories.retain(|directory| directory.is_dir());
+    Ok(directories)
 }
 
 /// Runs one test of a crate as a release build, its words shown, with a variable set.

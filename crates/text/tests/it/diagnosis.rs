@@ -394,3 +394,63 @@ fn the_view_of_the_diagnosis_ends_with_the_file() {
     assert_eq!(accept(b"a \r\nb", &found), b"a \r\nc");
     assert_eq!(found.suggestion.unwrap().levels, [Level::FinalNewline, Level::TrailingSpace]);
 }
+
+/// (name, file, old, new, what the suggestion leads to): read otherwise, but never without being asked.
+const READINGS: &[(&str, &str, &str, &str, &str)] = &[
+    ("fences", "a\nb\nc\n", "```rust\na\nb\n```", "```rust\na\nB\n```", "a\nB\nc\n"),
+    ("a fence around old text only", "a\nb\nc\n", "~~~\nb\n~~~\n", "B", "a\nB\nc\n"),
+    ("escaped breaks", "let a = 1;\nlet b = 2;\n", r"let a = 1;\nlet b", r"let a = 3;\nlet b", ""),
+    (
+        "whole lines with escaped breaks",
+        "let a = 1;\nlet b = 2;\n",
+        r"let a = 1;\nlet b = 2;",
+        r"let a = 3;\nlet b = 2;",
+        "let a = 3;\nlet b = 2;\n",
+    ),
+    (
+        "lines left out",
+        "open file\nread it\nwrite it\nclose file\n",
+        "open file\n...\nwrite it\nclose file",
+        "open file\n...\nwrite all\nclose file",
+        "open file\nread it\nwrite all\nclose file\n",
+    ),
+    (
+        "a comment remembered otherwise",
+        "// the first\nlet first = 1;\nlet second = 2;\n",
+        "// the 1st\nlet first = 1;\nlet second = 2;",
+        "// the 1st\nlet first = 1;\nlet second = 3;",
+        "// the first\nlet first = 1;\nlet second = 3;\n",
+    ),
+    (
+        "tabs and spaces mixed",
+        "{\n      \"a\": 1,\n        \"b\": 2\n}\n",
+        "\t  \"a\": 1,\n\t\t\"b\": 2",
+        "\t  \"a\": 1,\n\t\t\"b\": 3,\n\t  \"c\": 4",
+        "{\n      \"a\": 1,\n        \"b\": 3,\n      \"c\": 4\n}\n",
+    ),
+];
+
+#[test]
+fn what_was_sent_is_read_otherwise_only_on_offer() {
+    let tolerant = cotenant_text::Tolerance::from_names(["trailing-space", "punctuation", "indent"]).unwrap();
+    for (name, raw, old, new, wanted) in READINGS {
+        for raw in [(*raw).to_owned(), raw.trim_end_matches('\n').to_owned()] {
+            let found = miss(raw.as_bytes(), old, new);
+            if wanted.is_empty() {
+                assert_eq!(found.suggestion, None, "{name}: parts of lines cannot be told");
+                continue;
+            }
+            let wanted = if raw.ends_with('\n') { wanted } else { wanted.trim_end_matches('\n') };
+            assert_eq!(String::from_utf8(accept(raw.as_bytes(), &found)).unwrap(), *wanted, "{name}");
+            if found.suggestion.as_ref().unwrap().level == Level::Reading {
+                let unasked = cotenant_text::apply(
+                    raw.as_bytes(),
+                    &form(raw.as_bytes()),
+                    &[crate::kit::spec(old, new)],
+                    &tolerant,
+                );
+                assert!(unasked.is_err(), "{name}");
+            }
+        }
+    }
+}

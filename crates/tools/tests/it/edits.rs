@@ -162,3 +162,41 @@ fn another_sessions_change_is_told_with_the_next_answer() {
     assert!(next.contains("notices=1\n! reload shared: agent-b changed line 3 (c1"), "{next}");
     assert!(!f.ok("whoami", json!({})).contains("notices="), "told once");
 }
+
+#[test]
+fn what_is_proposed_for_one_edit_is_proposed_for_all_that_miss() {
+    let f = Fixture::new();
+    let text = "def a():\n\treturn 1\n\ndef b():\n\treturn 2\n\ndef c():\n\treturn 3\n";
+    f.put("a.py", text);
+    f.ok("read_file", json!({"path": "a.py"}));
+    let edit = |name: &str, n: u8| json!({"old_text": format!("def {name}():\n    return {n}"), "new_text": format!("def {name}():\n    return {n}0")});
+    let edits = json!([edit("a", 1), edit("b", 2), edit("c", 3)]);
+    let refused =
+        f.no("TEXT_NOT_FOUND path=a.py cause=tabs", "edit_file", json!({"path": "a.py", "edits": edits}));
+    let done = f.follow(&refused);
+    assert!(!done.is_error, "{}", done.text);
+    assert_eq!(f.get("a.py"), "def a():\n\treturn 10\n\ndef b():\n\treturn 20\n\ndef c():\n\treturn 30\n");
+}
+
+#[test]
+fn a_path_that_is_not_there_is_answered_with_the_edit_of_the_one_that_has_the_text() {
+    let f = Fixture::new();
+    f.put("src/Parser.rs", "fn only_here() {}\n");
+    f.put("src/Parsed.rs", "fn elsewhere() {}\n");
+    f.ok("read_file", json!({"path": "src/Parser.rs"}));
+    for named in ["a/src/Parser.rs", "src/parser.rs"] {
+        let edit = json!({"path": named, "old_text": "fn only_here() {}", "new_text": "fn renamed() {}"});
+        let refused = f.no("NOT_FOUND", "edit_file", edit);
+        assert!(refused.contains(r#""set":{"path":"src/Parser.rs"}"#), "{refused}");
+        assert!(!f.follow(&refused).is_error);
+        assert_eq!(f.get("src/Parser.rs"), "fn renamed() {}\n");
+        f.ok("edit_file", json!({"path": "src/Parser.rs", "old_text": "renamed", "new_text": "only_here"}));
+    }
+    // Where none of them has the text, there is nothing to repeat.
+    let refused = f.no(
+        "NOT_FOUND",
+        "edit_file",
+        json!({"path": "src/parser.rs", "old_text": "absent", "new_text": "x"}),
+    );
+    assert!(refused.contains("next: read_file"), "{refused}");
+}

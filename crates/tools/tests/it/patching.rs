@@ -384,3 +384,23 @@ fn a_copy_that_can_be_run_is_asked_about() {
     assert!(copy("plain").starts_with("patch=unified"));
     assert!(!f.has("run2") && f.get("plain2") == "text\n");
 }
+
+#[test]
+fn a_patch_for_another_file_is_offered_there() {
+    let f = Fixture::new();
+    f.put("src/named.rs", "nothing of it\n");
+    f.put("src/meant.rs", "fn one() {\n    first_call();\n    second_call();\n}\n");
+    let hunk = " fn one() {\n     first_call();\n-    second_call();\n+    third_call();\n }\n";
+    for patch in [
+        format!("--- a/src/named.rs\n+++ b/src/named.rs\n@@ -1,4 +1,4 @@\n{hunk}"),
+        format!("*** Begin Patch\n*** Update File: src/named.rs\n@@\n{hunk}*** End Patch\n"),
+    ] {
+        f.put("src/meant.rs", "fn one() {\n    first_call();\n    second_call();\n}\n");
+        let refused = f.no("PATCH_CONFLICT", "apply_patch", json!({"patch": patch}));
+        assert!(refused.contains("its first lines stand in src/meant.rs:1"), "{refused}");
+        let landed = f.follow(&refused);
+        assert!(!landed.is_error, "{}", landed.text);
+        assert_eq!(f.get("src/meant.rs"), "fn one() {\n    first_call();\n    third_call();\n}\n");
+        assert_eq!(f.get("src/named.rs"), "nothing of it\n");
+    }
+}

@@ -398,3 +398,27 @@ proptest! {
         prop_assert_eq!(!answer.is_error, seen.iter().all(|line| *line), "{}", answer.text);
     }
 }
+
+/// Another changed a line that the edit only shows: its own change is offered on top of theirs.
+#[test]
+fn an_edit_whose_context_was_changed_is_offered_with_the_context_as_it_is() {
+    let f = Fixture::new();
+    let text = "zero\nfirst line\nsecond line\nthird line\nfourth line\nlast\n";
+    f.put("a", text);
+    f.ok("read_file", json!({"path": "a"}));
+    f.put("a", text.replace("second", "2nd"));
+    let (old, new) =
+        ("first line\nsecond line\nthird line\nfourth line", "first line\nsecond line\nthird line\n4th line");
+    let refused = f.no("TEXT_NOT_FOUND path=a cause=stale", "edit_file", edit("a", old, new));
+    assert!(!f.follow(&refused).is_error, "{refused}");
+    assert_eq!(f.get("a"), "zero\nfirst line\n2nd line\nthird line\n4th line\nlast\n");
+    // What the edit itself changes was changed: nothing is offered.
+    f.ok("read_file", json!({"path": "a"}));
+    f.put("a", f.get("a").replace("4th line", "line 4"));
+    let over = f.no(
+        "TEXT_NOT_FOUND path=a cause=stale",
+        "edit_file",
+        edit("a", "third line\n4th line", "third line\nIV line"),
+    );
+    assert!(!over.contains("suggestion"), "{over}");
+}

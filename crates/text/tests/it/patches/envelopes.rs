@@ -125,3 +125,12 @@ fn the_end_of_file_mark_ties_to_the_end() {
     assert_eq!(found.cause.name(), "end-of-file");
     assert_eq!(super::kit::accept(file.as_bytes(), &found), "x\nz\nx\n");
 }
+
+#[test]
+fn a_mark_behind_a_space_is_a_line_of_the_file() {
+    let file = "a\n*** End Patch\nb\n";
+    assert_eq!(on(file, &update("@@\n a\n *** End Patch\n-b\n+B\n")), "a\n*** End Patch\nB\n");
+    // Where no other end follows, it is the end.
+    let indented = "*** Begin Patch\n*** Update File: f\n@@\n-a\n+A\n *** End Patch\n";
+    assert_eq!(on("a\n", indented), "A\n");
+}

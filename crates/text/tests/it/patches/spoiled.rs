@@ -265,3 +265,49 @@ fn only_the_first_misses_are_diagnosed_in_full() {
     assert_eq!(misfit.misses.len(), 8);
     assert_eq!(misfit.misses.iter().filter(|miss| !miss.nearest.is_empty()).count(), 5);
 }
+
+/// The mark of context lines is left out, so that their indent seems one less.
+#[test]
+fn context_without_its_marks_is_read_so() {
+    offered(
+        "pub struct Point {\n-    x: i32, // “left”\n+    x: i64, // “left”\n    y: i32,\n",
+        "spacing",
+        "x: i32",
+        "x: i64",
+    );
+    let file = "a:\n    one\n    two\n    three\n";
+    let found = miss(file.as_bytes(), &diff("    one\n-    two\n+    2\n    three\n"));
+    assert_eq!(accept(file.as_bytes(), &found), "a:\n    one\n    2\n    three\n");
+    // A hunk that only inserts may as well have lost one space throughout: which is meant decides where its lines stand.
+    let inserts = miss(file.as_bytes(), &diff("    one\n+    more\n    two\n"));
+    assert!(inserts.suggestion.is_none(), "{inserts:#?}");
+}
+
+/// Of equal lines nearby those are meant that stand closest together.
+#[test]
+fn an_alignment_is_compact() {
+    let entry = |name: &str| format!("{name}: {{\n  size: 1\n}}\nurl {{\n  to: home\n}}\n");
+    let file = [entry("alpha"), entry("beta"), entry("gamma")].concat();
+    let patch = diff(" beta: {\n   size: 1\n ...\n url {\n+  by: hand\n   to: home\n }\n");
+    let found = miss(file.as_bytes(), &patch);
+    let wanted = file.replacen(&entry("beta"), &entry("beta").replace("  to", "  by: hand\n  to"), 1);
+    assert_eq!(accept(file.as_bytes(), &found), wanted);
+}
+
+/// The line that goes was changed; an equal one further down is not it.
+#[test]
+fn an_equal_line_apart_from_the_context_is_no_place() {
+    let file =
+        "fn first() {\n    open();\n    close(now);\n}\n\nfn second() {\n    other();\n    close();\n}\n";
+    let found =
+        miss(file.as_bytes(), &diff(" fn first() {\n     open();\n-    close();\n+    finish();\n }\n"));
+    assert!(found.suggestion.is_none(), "{found:#?}");
+}
+
+/// Lines that go together have none between them.
+#[test]
+fn what_stands_between_lines_that_go_is_not_known_to_the_hunk() {
+    let file = "top line\nalpha one\nin between\nbeta two\nlast line\n";
+    let found = miss(file.as_bytes(), &diff(" top line\n-alpha one\n-beta two\n last line\n"));
+    assert!(found.suggestion.is_none(), "{found:#?}");
+}

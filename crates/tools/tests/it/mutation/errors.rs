@@ -152,8 +152,12 @@ fn no_break_spaces(draft: &mut Draft, _: &mut Dice) -> Option<()> {
     draft.sent_rows(|row| row.text.replace('\u{a0}', " "))
 }
 
+/// A dash behind the first word of a line.
 fn dashes(draft: &mut Draft, _: &mut Dice) -> Option<()> {
-    draft.everywhere(|line| line.replace(" - ", " – "));
+    draft.everywhere(|line| {
+        let (indent, rest) = split(line);
+        format!("{indent}{}", rest.replacen(' ', " – ", 1))
+    });
     draft.sent_rows(|row| row.text.replace('–', "-"))
 }
 
