@@ -1,6 +1,6 @@
 //! Why old text was not found: the cause, the nearest places, and a suggestion that would work.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use memchr::memmem;
 
@@ -185,7 +185,8 @@ impl Search<'_> {
         let best = fits.first()?;
         let mut suggestion = self
             .suggestion(best, fits.len() == 1)
-            .filter(|_| fits.get(1).is_none_or(|next| rank(next) > rank(best)));
+            .filter(|_| fits.get(1).is_none_or(|next| rank(next) > rank(best)))
+            .filter(|_| !self.has_rival(best.lines.0));
         let nearest =
             fits.iter().take(SHOWN).map(|fit| self.near(fit.lines, fit.lines.1 - fit.lines.0 + 1)).collect();
         let (mut cause, mut detail) = match &best.differences {
@@ -204,6 +205,26 @@ impl Search<'_> {
             detail = format!("what new_text asks for already stands at line {}", best.lines.0);
         }
         Some(Miss { cause, detail, nearest, suggestion })
+    }
+
+    /// Whether at another place most lines of old text stand exactly, and more than at `first`: then that may be the one that
+    /// was meant, and has changed.
+    fn has_rival(&self, first: usize) -> bool {
+        let mut wanted: HashMap<&[u8], Vec<usize>> = HashMap::new();
+        let lines = self.old.lines().map(str::as_bytes).enumerate();
+        for (index, line) in lines.filter(|(_, line)| !line.trim_ascii().is_empty()) {
+            wanted.entry(line).or_default().push(index);
+        }
+        let count: usize = wanted.values().map(Vec::len).sum();
+        let mut exact: HashMap<usize, usize> = HashMap::new();
+        for number in 1..=self.view.line_count() {
+            let indices = self.view.line(number).and_then(|line| wanted.get(line)).into_iter().flatten();
+            for start in indices.filter_map(|index| number.checked_sub(*index)) {
+                *exact.entry(start).or_default() += 1;
+            }
+        }
+        let here = exact.get(&first).copied().unwrap_or(0);
+        exact.iter().any(|(start, lines)| *start != first && *lines > here && *lines > 1 && lines * 2 > count)
     }
 
     fn suggestion(&self, fit: &Fit, sole: bool) -> Option<Suggestion> {

@@ -454,3 +454,17 @@ fn what_was_sent_is_read_otherwise_only_on_offer() {
         }
     }
 }
+
+/// The place that was meant has changed by one line; one that is exact but for its indent is not offered for it.
+#[test]
+fn where_most_lines_stand_exactly_a_looser_fit_elsewhere_is_not_offered() {
+    let entry = |indent: &str, value: &str| {
+        format!("{indent}{{\n{indent}  \"named\": true,\n{indent}  \"type\": \"{value}\"\n{indent}}},\n")
+    };
+    let file = format!("[\n{}{}]\n", entry("    ", "changed"), entry("", "number"));
+    let (old, new) = (entry("    ", "number"), entry("    ", "other"));
+    let found = miss(file.as_bytes(), &old, &new);
+    assert_eq!(found.suggestion, None, "{found:#?}");
+    let alone = format!("[\n{}]\n", entry("", "number"));
+    assert!(miss(alone.as_bytes(), &old, &new).suggestion.is_some(), "without a rival it is");
+}

@@ -198,8 +198,12 @@ impl Missed<'_> {
             }
             None => "take old_text from these lines; they count as read".to_owned(),
         };
-        // Only lines around those that the edit changes are others now.
-        let next = match &miss.suggestion {
+        // Only lines around those that the edit changes are others now; what stands elsewhere is not meant.
+        let there = |suggestion: &&Suggestion| {
+            let (first, last) = suggestion.lines;
+            first <= window.1 && window.0 <= last
+        };
+        let next = match miss.suggestion.as_ref().filter(there) {
             Some(suggestion) => format!("{}; else {next}", self.offer(suggestion)),
             None => next,
         };

@@ -35,11 +35,11 @@ fn literal(text: &str) -> String {
     lines.join("\\r?\\n")
 }
 
-/// `text` with every character that an expression gives a meaning escaped.
+/// `text` with every character that an expression gives a meaning escaped; of `<` and `>`, that one has it which is escaped.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for ch in text.chars() {
-        if ch.is_ascii_punctuation() {
+        if ch.is_ascii_punctuation() && !matches!(ch, '<' | '>') {
             escaped.push('\\');
         }
         escaped.push(ch);

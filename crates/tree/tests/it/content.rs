@@ -169,6 +169,21 @@ fn literal_text_and_case() {
     assert_eq!(with("KELVIN \u{212a}", false, true), 0);
 }
 
+/// No character of a text has a meaning, nor has it behind a backslash.
+#[test]
+fn every_ascii_character_is_found_as_a_text() {
+    let marks: String = (b'!'..=b'~').map(char::from).collect();
+    let ws = ws(&format!("cat > f <<'EOF'\n{marks}\nx<y> z\nEOF\n"));
+    let count = |pattern: &str| {
+        ws.grep_with(".", &ContentQuery { regex: false, context_lines: Some(0), ..query(pattern) })
+            .total_matches
+    };
+    for (at, mark) in marks.char_indices() {
+        assert_eq!(count(&marks[at.saturating_sub(1)..(at + 2).min(marks.len())]), 1, "{mark}");
+    }
+    assert_eq!((count("<y>"), count("y> z"), count("z>")), (1, 1, 0));
+}
+
 #[test]
 fn hostile_expressions_are_refused_or_linear() {
     let ws = ws("head -c 5000000 /dev/zero | tr '\\0' a > f; printf 'x\\n' > g");
