@@ -1,10 +1,14 @@
 //! The lines of a hunk beside those of the file, where the hunk as a whole stands nowhere.
 
+use std::collections::HashMap;
+
 use crate::diagnose::Miss;
 use crate::patch::place::Field;
 
 /// Lines that one matching line is worth: no gap is wider than what is looked at.
 const WORTH: i64 = 1_000;
+/// Equal lines that are looked at.
+const TWINS: usize = 200;
 /// Pairs of lines that are compared at most.
 const PAIRS: usize = 100_000;
 
@@ -36,6 +40,22 @@ fn sole(field: &Field<'_>, text: &[u8]) -> Option<usize> {
         [only] => Some(*only),
         _ => None,
     }
+}
+
+/// Whether, further than the hunk is long from where it would begin, half of its lines stand as they do in the hunk.
+pub(super) fn has_rival(field: &Field<'_>, olds: &[&[u8]], first: usize) -> bool {
+    let mut starts: HashMap<usize, usize> = HashMap::new();
+    let filled = || olds.iter().enumerate().filter(|(_, text)| !text.trim_ascii().is_empty());
+    for (index, text) in filled() {
+        let line = [text, b"\n".as_slice()].concat();
+        for start in field.places(&line, TWINS).into_iter().filter_map(|line| line.checked_sub(index)) {
+            *starts.entry(start).or_default() += 1;
+        }
+    }
+    let count = filled().count();
+    starts
+        .into_iter()
+        .any(|(start, lines)| start.abs_diff(first) > olds.len() && lines > 1 && lines * 2 >= count)
 }
 
 /// For each of `olds` its equal among `files` (both in order): as many as can be, and of these choices the one with the

@@ -311,3 +311,18 @@ fn what_stands_between_lines_that_go_is_not_known_to_the_hunk() {
     let found = miss(file.as_bytes(), &diff(" top line\n-alpha one\n-beta two\n last line\n"));
     assert!(found.suggestion.is_none(), "{found:#?}");
 }
+
+/// Blocks that are nearly equal: the one that the hunk means has changed, so the other is not offered for it.
+#[test]
+fn a_hunk_is_not_aligned_where_its_lines_stand_better_elsewhere() {
+    let block =
+        |name: &str| format!("pre {name} {{\n  display: block;\n  overflow: auto;\n  padding: 1em;\n}}\n");
+    let file = format!(
+        "{}\n{}",
+        block("code").replace("}\n", "}\ncode {\n"),
+        block("code").replace("display: block", "display: none")
+    );
+    let hunk = " pre code {\n   display: block;\n-  overflow: auto;\n   padding: 1em;\n }\n end {\n";
+    let found = miss(file.as_bytes(), &diff(hunk));
+    assert!(found.suggestion.is_none(), "{found:#?}");
+}

@@ -99,7 +99,7 @@ fn seed() -> u64 {
 }
 
 fn assert_sound(score: &Score) {
-    for wrong in score.wrong.iter().take(5) {
+    for wrong in score.wrong.iter().take(10) {
         println!("WRONG: {wrong}");
     }
     assert!(score.wrong.is_empty(), "{} of {} cases gave other bytes", score.wrong.len(), score.total.all());
