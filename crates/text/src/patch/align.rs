@@ -42,20 +42,22 @@ fn sole(field: &Field<'_>, text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether, further than the hunk is long from where it would begin, half of its lines stand as they do in the hunk.
-pub(super) fn has_rival(field: &Field<'_>, olds: &[&[u8]], first: usize) -> bool {
-    let mut starts: HashMap<usize, usize> = HashMap::new();
+/// Whether, further than the hunk is long from where its lines were found, all of these but one stand as they do in the hunk:
+/// then that may be the place that is meant.
+pub(super) fn has_rival(field: &Field<'_>, olds: &[&[u8]], stands: &[Option<usize>]) -> bool {
     let filled = || olds.iter().enumerate().filter(|(_, text)| !text.trim_ascii().is_empty());
+    let found: Vec<usize> =
+        filled().filter_map(|(index, _)| Some(stands.get(index)?.as_ref()?.saturating_sub(index))).collect();
+    let Some(first) = found.first() else { return true };
+    let mut starts: HashMap<usize, usize> = HashMap::new();
     for (index, text) in filled() {
         let line = [text, b"\n".as_slice()].concat();
         for start in field.places(&line, TWINS).into_iter().filter_map(|line| line.checked_sub(index)) {
             *starts.entry(start).or_default() += 1;
         }
     }
-    let count = filled().count();
-    starts
-        .into_iter()
-        .any(|(start, lines)| start.abs_diff(first) > olds.len() && lines > 1 && lines * 2 >= count)
+    let apart = |start: usize| start.abs_diff(*first) > olds.len();
+    starts.into_iter().any(|(start, lines)| apart(start) && lines > 1 && lines + 1 >= found.len())
 }
 
 /// For each of `olds` its equal among `files` (both in order): as many as can be, and of these choices the one with the

@@ -223,9 +223,7 @@ fn realigned(field: &Field<'_>, hunk: &Hunk, found: &diagnose::Miss) -> Option<S
     let files: Vec<&[u8]> = (from..to).filter_map(|n| field.view.line(n)).collect();
     let stands: Vec<Option<usize>> =
         align::compact(&olds, &files)?.into_iter().map(|at| at.map(|at| from + at)).collect();
-    let place =
-        stands.iter().zip(0usize..).find_map(|(at, index)| Some(at.as_ref()?.saturating_sub(index)))?;
-    if align::has_rival(field, &olds, place) {
+    if align::has_rival(field, &olds, &stands) {
         return None;
     }
     let (first, lines) = with_context(field, hunk, &align::trusted(field, &olds, &stands))?;
