@@ -34,11 +34,11 @@ pub(crate) fn readings(old: &str) -> Vec<Reading> {
     let all = [
         escapes(
             unescaped(old),
-            r"old_text has backslash escapes (\t, \n, \) where the file has the characters themselves",
+            r"old_text has backslash escapes (\t for a tab, \n, \) where the file has the characters themselves",
         ),
         escapes(
             doubled(old),
-            r"the file has backslash escapes (\t, \n, \) where old_text has the characters themselves",
+            r"the file has backslash escapes (\t for a tab, \n, \) where old_text has the characters themselves",
         ),
         escapes(old.replace('\\', r"\\"), r"the file has two backslashes where old_text has one"),
         escapes(

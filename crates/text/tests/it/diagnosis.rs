@@ -194,7 +194,7 @@ const ROWS: &[Row] = &[
         "say(\\\"hi\\\");",
         "x",
         "escapes",
-        "old_text has backslash escapes (\\t, \\n, \\) where the file has the characters themselves, at line 1",
+        "old_text has backslash escapes (\\t for a tab, \\n, \\) where the file has the characters themselves, at line 1",
         Some("x\n"),
     ),
     (
@@ -203,7 +203,7 @@ const ROWS: &[Row] = &[
         "print(\"a\nb\")",
         "x",
         "escapes",
-        "the file has backslash escapes (\\t, \\n, \\) where old_text has the characters themselves, at line 2",
+        "the file has backslash escapes (\\t for a tab, \\n, \\) where old_text has the characters themselves, at line 2",
         None,
     ),
     (
