@@ -22,7 +22,7 @@ usage: cargo xtask COMMAND
   bench [NAME…] the promised figures, each against a named peer; --list names them
   replay DIR…   the newest commits of git repositories (COTENANT_REPLAY_COMMITS, 2000), each applied by apply_patch and
                 compared with the commit's tree
-  mutate [DIR…] edits of real files (COTENANT_MUTATE_EACH of a language, 4), spoiled by what models get wrong, through every
+  mutate [DIR…] edits of real files (COTENANT_MUTATE_EACH of a language, 1), spoiled by what models get wrong, through every
                 format and, where installed, other tools (COTENANT_CODEX names the envelope's own); 0 wrong bytes or it fails
   clients       clients that others wrote, against what was built here
   tidy          the house's rules alone
