@@ -10,6 +10,7 @@ mod path;
 mod plan;
 mod refusal;
 mod settings;
+mod state;
 mod time;
 
 pub use change::{Change, ChangeFile, ChangeKind, ChangeOp, HUMAN, Outcome};
@@ -25,4 +26,5 @@ pub use settings::{
     Access, AgentRule, Answer, ApprovalRule, Durability, Edits, FolderSpec, GeneratedRule, Limits, Profile,
     Settings, StalePolicy, ToolSet,
 };
+pub use state::{Becomes, Effects, FileSource, Seen, State};
 pub use time::Millis;

@@ -6,38 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use cotenant_model::State;
 use cotenant_model::{Body, ClassHit, Content, EntryKind, FileOp, Moved, Op, WsPath};
 use thiserror::Error;
-
-/// What stands at a path, or shall stand there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum State {
-    /// Nothing.
-    #[default]
-    Absent,
-    /// A directory, with its permission bits where they matter: only one that is made gets them.
-    Dir {
-        /// Permission bits such as `0o755`.
-        mode: Option<u32>,
-    },
-    /// A file or a link. Where it shall stand, no mode means: as what it replaces, or is like.
-    Entry(Body),
-}
-
-impl State {
-    /// The file or link.
-    pub fn entry(&self) -> Option<&Body> {
-        match self {
-            State::Entry(body) => Some(body),
-            _ => None,
-        }
-    }
-
-    /// Whether something stands there.
-    pub fn stands(&self) -> bool {
-        *self != State::Absent
-    }
-}
 
 /// What becomes of one path.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// The ceiling on packages in `Cargo.lock`, our own included: what is there plus a little room. Raise it in
 /// the commit that brings the dependency, which then has to say why.
-const MAX_LOCKED: usize = 200;
+const MAX_LOCKED: usize = 245;
 
 fn found(path: &str, line: usize, rule: &'static str, what: String) -> Finding {
     Finding { path: path.to_owned(), line, rule, what }

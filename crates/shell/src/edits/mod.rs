@@ -1,0 +1,1 @@
+//! Commands that only edit files in place, carried out without a shell.

@@ -1,0 +1,1 @@
+//! Whether a command may run: its parts, the rules of the workspace, and the floor that nothing lifts.
