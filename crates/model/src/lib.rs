@@ -23,8 +23,8 @@ pub use path::{FolderId, Folders, NAME_MAX, PATH_MAX, PathError, RelPath, WirePa
 pub use plan::{Author, Body, Content, Entry, EntryKind, FileOp, Moved, Op, Plan, PreImage};
 pub use refusal::{Code, Fact, FactValue, Refusal, needs_escape};
 pub use settings::{
-    Access, AgentRule, Answer, ApprovalRule, Durability, Edits, FolderSpec, GeneratedRule, Limits, Profile,
-    Settings, StalePolicy, ToolSet,
+    Access, AgentRule, Answer, ApprovalRule, CommandRule, Commands, Durability, Edits, ExecLimits,
+    FolderSpec, GeneratedRule, Hook, Hooks, Limits, Profile, Settings, StalePolicy, ToolSet,
 };
 pub use state::{Becomes, Effects, FileSource, Seen, State};
 pub use time::Millis;

@@ -120,6 +120,75 @@ pub enum StalePolicy {
     Strict,
 }
 
+/// A line of `[commands] deny`, `ask` or `allow`; of all that fit the strictest wins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandRule {
+    /// Words of a command; a last `*` stands for any further words.
+    pub pattern: String,
+    /// Commands that it must fit.
+    pub matches: Vec<String>,
+    /// Commands that it must not fit.
+    pub not_matches: Vec<String>,
+    /// Why, with what to do instead; may be empty. The model is told it.
+    pub reason: String,
+    /// What it answers.
+    pub answer: Answer,
+}
+
+/// `[commands]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Commands {
+    /// The rules, in the order of the file: `deny`, then `ask`, then `allow`.
+    pub rules: Vec<CommandRule>,
+    /// Whether commands may use the network.
+    pub network: bool,
+    /// Names of environment variables that commands get from the daemon's own, beside the usual ones.
+    pub env: Vec<String>,
+    /// Directories outside that commands may write, such as the cache of a build tool; absolute.
+    pub caches: Vec<std::path::PathBuf>,
+}
+
+/// A program that is asked before a call, or told after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// A regular expression that the tool's whole name must match; `None` for all tools.
+    pub matcher: Option<String>,
+    /// The command line, for the shell.
+    pub command: String,
+    /// It is ended after so many seconds, and then counts as a no.
+    pub timeout_s: u64,
+    /// What fails lets the call pass instead (`fail_open`).
+    pub fail_open: bool,
+}
+
+/// `[hooks]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// Asked before each call, in order.
+    pub pre_tool_call: Vec<Hook>,
+    /// Told of each answer, in order.
+    pub post_tool_response: Vec<Hook>,
+}
+
+/// `[exec]`: what a sandbox of `exec_open` may use at most, and what every command may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecLimits {
+    /// Memory of all its processes, in megabytes.
+    pub memory_mb: u64,
+    /// Processor time of each process, in seconds.
+    pub cpu_s: u64,
+    /// Processes at once.
+    pub processes: u64,
+    /// Bytes that it may leave on the disk, in megabytes.
+    pub disk_mb: u64,
+}
+
+impl Default for ExecLimits {
+    fn default() -> ExecLimits {
+        ExecLimits { memory_mb: 8192, cpu_s: 3600, processes: 2048, disk_mb: 1024 }
+    }
+}
+
 /// `[edits]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edits {
@@ -150,6 +219,12 @@ pub struct Limits {
     pub context: usize,
     /// A compiled regular expression, in bytes.
     pub regex_bytes: usize,
+    /// A command is ended after so many seconds, where the call says nothing else.
+    pub command_s: u64,
+    /// Bytes of a command's output that are shown where it succeeded.
+    pub shown_ok_bytes: usize,
+    /// And where it did not.
+    pub shown_failed_bytes: usize,
 }
 
 /// Which tools a session has.
@@ -230,6 +305,12 @@ pub struct Settings {
     pub approval_wait_s: u64,
     /// Approval rules.
     pub approval_rules: Vec<ApprovalRule>,
+    /// `[commands]`.
+    pub commands: Commands,
+    /// `[hooks]`.
+    pub hooks: Hooks,
+    /// `[exec]`.
+    pub exec: ExecLimits,
     /// `[agents.NAME]` by name.
     pub agents: BTreeMap<String, AgentRule>,
     /// `[daemon] idle_s`: the daemon ends after so many seconds without connections, leases and jobs.
@@ -265,6 +346,9 @@ impl Default for Settings {
             profile: Profile::Careful,
             approval_wait_s: 45,
             approval_rules: Vec::new(),
+            commands: Commands::default(),
+            hooks: Hooks::default(),
+            exec: ExecLimits::default(),
             agents: BTreeMap::new(),
             idle_s: None,
             http_tokens: BTreeMap::new(),
@@ -290,6 +374,9 @@ impl Default for Limits {
             matches: 50,
             context: 10,
             regex_bytes: 256 * 1024,
+            command_s: 60,
+            shown_ok_bytes: 4 * 1024,
+            shown_failed_bytes: 24 * 1024,
         }
     }
 }

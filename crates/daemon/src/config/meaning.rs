@@ -54,6 +54,7 @@ pub(super) fn settings(sections: file::Sections, root: &Path) -> Checked<Setting
         protected_add: workspace.protected.add,
         protected_except: workspace.protected.except,
         generated,
+        ..defaults
     })
 }
 
@@ -115,6 +116,7 @@ fn limits(given: &file::Limits) -> Checked<Limits> {
         matches: at_least_one("matches", given.matches, defaults.matches)?,
         context: given.context.unwrap_or(defaults.context),
         regex_bytes: at_least_one("regex_bytes", given.regex_bytes, defaults.regex_bytes)?,
+        ..defaults
     })
 }
 
