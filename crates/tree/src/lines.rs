@@ -10,6 +10,7 @@ use crate::error::TreeError;
 use crate::place::Place;
 use crate::read::{MAX_REREADS, io_error, is_same, open};
 use crate::tree::Tree;
+use crate::walk::threads;
 
 /// Bytes read at once.
 const CHUNK: usize = 256 * 1024;
@@ -21,6 +22,8 @@ const LINE_SCANNED: u64 = 16 * 1024 * 1024;
 const SCANNED: u64 = 2 * 1024 * 1024 * 1024;
 /// How far a line is looked for from the end, in bytes.
 const SCANNED_BACK: u64 = 256 * 1024 * 1024;
+/// Bytes that one thread passes over at a time, looking for a line far into a file.
+const STRIDE: u64 = 8 * 1024 * 1024;
 /// The lines of a file of so many bytes are counted; a matter of milliseconds.
 const COUNTED: u64 = 64 * 1024 * 1024;
 
@@ -163,7 +166,7 @@ impl<'f> Scan<'f> {
 
     /// Passes over `lines` lines; how many there were, fewer only at the end of the file.
     fn skip(&mut self, lines: u64, size: u64) -> Result<u64, TreeError> {
-        let mut left = lines;
+        let mut left = lines - self.stride(lines, size)?;
         let mut unended = false;
         while left > 0 && self.fill()? {
             if self.offset > SCANNED {
@@ -183,6 +186,29 @@ impl<'f> Scan<'f> {
             }
         }
         Ok(lines - left + u64::from(left > 0 && unended))
+    }
+
+    /// Passes over large parts of the file, several at once, up to the one that holds the end of the `lines`th line or
+    /// of the file; how many lines ended in them.
+    fn stride(&mut self, lines: u64, size: u64) -> Result<u64, TreeError> {
+        let together = threads() as u64;
+        let mut passed = 0;
+        while passed < lines && self.offset + together * STRIDE < size.min(SCANNED) {
+            let file = self.file;
+            let starts = (0..together).map(|nth| self.offset + nth * STRIDE);
+            let counted: Vec<_> = std::thread::scope(|scope| {
+                let others: Vec<_> = starts.map(|from| scope.spawn(move || ends_in(file, from))).collect();
+                others.into_iter().map(|other| other.join().unwrap_or(Ok(None))).collect()
+            });
+            for ends in counted {
+                match ends? {
+                    Some(ends) if passed + ends < lines => passed += ends,
+                    _ => return Ok(passed),
+                }
+                self.offset += STRIDE;
+            }
+        }
+        Ok(passed)
     }
 
     /// The next line; `None` at the end of the file.
@@ -207,6 +233,22 @@ impl<'f> Scan<'f> {
         line.len = Some(len);
         Ok((len > 0).then_some(line))
     }
+}
+
+/// How many lines end in the stride from `from` on; `None` where the file ends before it does.
+fn ends_in(file: &File, from: u64) -> Result<Option<u64>, TreeError> {
+    let mut scan = Scan::new(file, from);
+    let mut ends = 0;
+    while scan.offset < from + STRIDE {
+        if !scan.fill()? {
+            return Ok(None);
+        }
+        // What was read beyond the stride is the next one's.
+        let beyond = usize::try_from(scan.offset.saturating_sub(from + STRIDE)).unwrap_or(scan.filled);
+        ends += memchr_iter(b'\n', &scan.buffer[..scan.filled - beyond]).count() as u64;
+        scan.at = scan.filled;
+    }
+    Ok(Some(ends))
 }
 
 /// How many lines a file has; the last one need not be ended.

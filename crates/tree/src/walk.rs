@@ -35,6 +35,8 @@ pub(crate) struct Options {
     pub(crate) include_ignored: bool,
     /// Also the temporary files of commits, which nobody else is to see.
     pub(crate) temporaries: bool,
+    /// The directories that are ignored are noted.
+    pub(crate) ignored_dirs: bool,
     /// After so many entries no further directory is entered; `None` is unlimited.
     pub(crate) enough: Option<usize>,
 }
@@ -92,6 +94,8 @@ pub(crate) struct Walked {
     /// The entries of each directory in order; the first is the start.
     lists: Vec<Vec<Found>>,
     pub(crate) left_out: LeftOut,
+    /// The directories that were ignored, where they were asked for; in no order.
+    pub(crate) ignored_dirs: Vec<RelPath>,
 }
 
 impl Walked {
@@ -132,6 +136,13 @@ struct Task {
     rules: Option<Arc<Rules>>,
 }
 
+/// What was passed over in one directory.
+#[derive(Default)]
+struct Passed {
+    left_out: LeftOut,
+    ignored_dirs: Vec<RelPath>,
+}
+
 /// What the threads share.
 struct Shared<'t> {
     tree: &'t Tree,
@@ -149,6 +160,7 @@ struct State {
     lists: Vec<Vec<Found>>,
     entries: usize,
     left_out: LeftOut,
+    ignored_dirs: Vec<RelPath>,
 }
 
 impl Tree {
@@ -168,12 +180,7 @@ impl Tree {
         let mut rules = None;
         let mut dir = RelPath::root();
         for name in start.path.components() {
-            let mut has = Has::default();
-            for file in [&b".gitignore"[..], b".ignore", b".git"] {
-                if sys::stat_leaf(root.fd(), dir.join(file).as_bytes()).is_ok() {
-                    has.note(file);
-                }
-            }
+            let has = crate::ignored::has(root.fd(), &dir);
             rules = Rules::enter(rules, self, start.folder, &dir, has);
             dir = dir.join(name);
         }
@@ -192,6 +199,7 @@ impl Tree {
                 lists: vec![Vec::new()],
                 entries: 0,
                 left_out: LeftOut::default(),
+                ignored_dirs: Vec::new(),
             }),
             changed: Condvar::new(),
         };
@@ -205,7 +213,8 @@ impl Tree {
             });
         }
         let state = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Walked { start: start.path.clone(), lists: state.lists, left_out: state.left_out }
+        let State { lists, left_out, ignored_dirs, .. } = state;
+        Walked { start: start.path.clone(), lists, left_out, ignored_dirs }
     }
 }
 
@@ -231,10 +240,11 @@ impl Shared<'_> {
                 continue;
             };
             drop(state);
-            let mut left_out = LeftOut::default();
-            let (found, rules) = self.read(&task, &mut buffer, &mut left_out);
+            let mut passed = Passed::default();
+            let (found, rules) = self.read(&task, &mut buffer, &mut passed);
             state = self.lock();
-            state.left_out.add(left_out);
+            state.left_out.add(passed.left_out);
+            state.ignored_dirs.append(&mut passed.ignored_dirs);
             self.settle(&mut state, &task, found, &rules);
         }
     }
@@ -267,8 +277,9 @@ impl Shared<'_> {
         &self,
         task: &Task,
         buffer: &mut [MaybeUninit<u8>],
-        left_out: &mut LeftOut,
+        passed: &mut Passed,
     ) -> (Vec<Found>, Option<Arc<Rules>>) {
+        let Passed { left_out, ignored_dirs } = passed;
         let (mut found, has) = match self.open(task).and_then(|fd| entries(&fd, buffer)) {
             Ok(read) => read,
             Err(Errno::XDEV) => {
@@ -302,6 +313,9 @@ impl Shared<'_> {
             let ignored =
                 rules.as_ref().is_some_and(|rules| rules.ignores(&path, entry.kind == EntryKind::Dir));
             left_out.ignored += usize::from(ignored);
+            if ignored && entry.kind == EntryKind::Dir && self.options.ignored_dirs {
+                ignored_dirs.push(task.path.join(&entry.name));
+            }
             !ignored
         });
         found.sort_unstable_by(order);

@@ -165,3 +165,34 @@ fn what_is_ignored_is_what_git_ignores() {
         );
     }
 }
+
+#[test]
+fn each_path_is_asked_about_as_git_would_say_and_ignored_directories_are_named_as_a_whole() {
+    let ws = ws(
+        "git init -q .; printf 'target/\\n*.log\\n!keep.log\\n/only-top\\n' > .gitignore; mkdir -p a/target/x only-top a/only-top; \
+                 printf 'gen\\n' > a/.gitignore; mkdir a/gen; touch a/target/x/f a/gen/g a/b.log a/keep.log; mkdir .venv; printf '.venv\\n' >> .gitignore",
+    );
+    let mut ignores = ws.tree.ignores();
+    for (path, is_dir) in [
+        ("a/target", true),
+        ("a/target/x/f", false),
+        ("a/target/new/deep", false),
+        ("a/gen/g", false),
+        ("a/gen", true),
+        ("a/b.log", false),
+        ("a/keep.log", false),
+        ("only-top", true),
+        ("a/only-top", true),
+        ("a", true),
+        ("absent.log", false),
+        ("absent/target", false),
+    ] {
+        let slash = if is_dir && !path.starts_with("absent") { "/" } else { "" };
+        let git = ws.scratch.try_sh(&format!("git check-ignore -q {path}{slash}")).code == 0;
+        let at = cotenant_model::WsPath::root(cotenant_model::RelPath::parse(path).unwrap());
+        assert_eq!(ignores.covers(&at, is_dir), git, "{path}");
+    }
+    let dirs: Vec<String> =
+        ws.tree.ignored_dirs(cotenant_model::FolderId::ROOT).iter().map(|at| at.path.to_string()).collect();
+    assert_eq!(dirs, ["a/gen", "a/target", "only-top"], "protected ones are not among them");
+}

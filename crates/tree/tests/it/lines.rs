@@ -45,6 +45,18 @@ fn negative_starts_count_from_the_end() {
 }
 
 #[test]
+fn a_line_far_into_a_file_is_the_one_of_that_number() {
+    let ws = ws("seq 1 10000000 > f; printf end >> f");
+    for start in [1, 1_000_000, 2_222_222, 4_567_891, 9_999_999, 10_000_000] {
+        assert_eq!(text(&window(&ws, start, 1)), format!("{start}\n"), "{start}");
+    }
+    let last = window(&ws, 10_000_001, 5);
+    assert_eq!((text(&last).as_str(), last.total, last.more), ("end", Some(10_000_001), false));
+    let past = window(&ws, 10_000_002, 5);
+    assert_eq!((past.lines.len(), past.total, past.more), (0, Some(10_000_001), false));
+}
+
+#[test]
 fn endings_stay_and_only_lf_ends_a_line() {
     let ws = ws("printf 'a\\r\\nb\\rc\\n\\nd' > f");
     let all = window(&ws, 1, 10);
