@@ -60,7 +60,7 @@ impl Image {
     }
 
     fn text(bytes: Content, form: Form) -> Image {
-        let digest = Digest::of(&bytes);
+        let digest = bytes.digest();
         Image { digest, bytes, form, text: true, why_not_text: String::new(), unstable: false }
     }
 

@@ -1,9 +1,9 @@
 //! The bytes that sessions were shown, by digest and within a bound: what an edit on a changed file is compared with.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use cotenant_model::Digest;
+use cotenant_model::{Content, Digest};
 
 /// A cache of file contents, the oldest out first. An image that is gone costs a re-read, never correctness: without it
 /// a changed file counts as changed everywhere.
@@ -18,7 +18,7 @@ pub struct Shelf {
 
 #[derive(Debug, Default)]
 struct Kept {
-    images: HashMap<Digest, Arc<[u8]>>,
+    images: HashMap<Digest, Content>,
     order: VecDeque<Digest>,
     bytes: usize,
 }
@@ -30,7 +30,7 @@ impl Shelf {
     }
 
     /// Keeps an image, and lets the oldest go until it fits.
-    pub fn put(&self, digest: Digest, bytes: &Arc<[u8]>) {
+    pub fn put(&self, digest: Digest, bytes: &Content) {
         if bytes.len() > self.largest {
             return;
         }
@@ -46,11 +46,11 @@ impl Shelf {
         }
         kept.bytes += bytes.len();
         kept.order.push_back(digest);
-        kept.images.insert(digest, Arc::clone(bytes));
+        kept.images.insert(digest, bytes.clone());
     }
 
     /// The image of that digest, if it is still here.
-    pub fn get(&self, digest: Digest) -> Option<Arc<[u8]>> {
+    pub fn get(&self, digest: Digest) -> Option<Content> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).images.get(&digest).cloned()
     }
 }
@@ -59,9 +59,9 @@ impl Shelf {
 mod tests {
     use super::*;
 
-    fn image(byte: u8, len: usize) -> (Digest, Arc<[u8]>) {
-        let bytes: Arc<[u8]> = vec![byte; len].into();
-        (Digest::of(&bytes), bytes)
+    fn image(byte: u8, len: usize) -> (Digest, Content) {
+        let bytes = Content::from(vec![byte; len]);
+        (bytes.digest(), bytes)
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl Workspace {
     pub fn load(&self, place: &Place, most: u64) -> Result<Image, TreeError> {
         let file = self.tree.read(place, most)?;
         let bytes: Content = file.bytes.into();
-        let mut image = Image::of(Arc::clone(&bytes), None);
+        let mut image = Image::of(bytes.clone(), None);
         // A declaration matters only where the bytes do not speak for themselves.
         if (!image.text || image.form.encoding == Encoding::UnknownAscii)
             && let Some(declared) = self.editorconfig(&place.real).charset
@@ -206,7 +206,7 @@ impl Workspace {
     /// Keeps bytes that were just written.
     pub(crate) fn keep(&self, bytes: &Content) {
         if bytes.len() <= SHELF / 4 {
-            self.shelf.put(Digest::of(bytes), bytes);
+            self.shelf.put(bytes.digest(), bytes);
         }
     }
 

@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
-use cotenant_model::{Change, ChangeId, ChangeKind, Digest, Durability, Millis, Outcome};
+use cotenant_model::{Change, ChangeId, ChangeKind, Content, Digest, Durability, Millis, Outcome};
 
 use crate::blobs::Image;
 use crate::journal::Draft;
@@ -91,7 +91,24 @@ pub fn store(ledger: &Ledger, bytes: &[u8]) -> Result<Digest, LedgerError> {
 
 /// Like [`store`], for a change of this durability.
 pub fn store_at(ledger: &Ledger, bytes: &[u8], durability: Durability) -> Result<Digest, LedgerError> {
-    let digest = Digest::of(bytes);
+    store_as(ledger, bytes, Digest::of(bytes), durability)
+}
+
+/// Like [`store_at`], of bytes that know their digest.
+pub fn store_content(
+    ledger: &Ledger,
+    content: &Content,
+    durability: Durability,
+) -> Result<Digest, LedgerError> {
+    store_as(ledger, content, content.digest(), durability)
+}
+
+fn store_as(
+    ledger: &Ledger,
+    bytes: &[u8],
+    digest: Digest,
+    durability: Durability,
+) -> Result<Digest, LedgerError> {
     if bytes.len() <= INLINE_MAX {
         let promised = durability != Durability::Fast;
         ledger.run(Job::Image { digest, bytes: bytes.to_vec(), promised })?;

@@ -4,6 +4,7 @@
 
 mod change;
 mod class;
+mod content;
 mod digest;
 mod ids;
 mod path;
@@ -15,12 +16,13 @@ mod time;
 
 pub use change::{Change, ChangeFile, ChangeKind, ChangeOp, HUMAN, Outcome};
 pub use class::{ClassHit, ClassRules, PROTECTED, PathClass, SENSITIVE};
+pub use content::Content;
 pub use digest::Digest;
 pub use ids::{
     Agent, ApprovalId, BadId, ChangeId, HandleId, PlanId, RetryToken, SessionId, SuggestionId, TrashId,
 };
 pub use path::{FolderId, Folders, NAME_MAX, PATH_MAX, PathError, RelPath, WirePath, WsPath};
-pub use plan::{Author, Body, Content, Entry, EntryKind, FileOp, Moved, Op, Plan, PreImage};
+pub use plan::{Author, Body, Entry, EntryKind, FileOp, Moved, Op, Plan, PreImage};
 pub use refusal::{Code, Fact, FactValue, Refusal, needs_escape};
 pub use settings::{
     Access, AgentRule, Answer, ApprovalRule, CommandRule, Commands, Durability, Edits, ExecLimits,

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Agent, Digest, SessionId, WsPath};
-
-/// The bytes of a post-image, shared between plan, approval and commit.
-pub type Content = Arc<[u8]>;
+use crate::{Agent, Content, Digest, SessionId, WsPath};
 
 /// What a name that is no directory stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,7 +83,7 @@ impl Body {
 
     /// What will stand there.
     pub fn entry(&self) -> Entry {
-        Entry { kind: self.kind, digest: Digest::of(&self.content) }
+        Entry { kind: self.kind, digest: self.content.digest() }
     }
 }
 

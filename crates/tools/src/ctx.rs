@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use cotenant_coord::{EditDecision, LineMap, Lines, Shown, Standing, decide_edit};
 use cotenant_engine::Workspace;
 use cotenant_model::{
-    Access, ChangeId, Code, Digest, Limits, Millis, PathClass, Refusal, RetryToken, SessionId, Settings,
+    Access, ChangeId, Code, Content, Digest, Limits, Millis, PathClass, Refusal, RetryToken, SessionId, Settings,
     StalePolicy, SuggestionId, WirePath, WsPath,
 };
 use cotenant_text::{EditorConfig, Region, Tolerance, View};
@@ -393,7 +393,7 @@ impl Ctx<'_> {
     }
 
     /// An image that a session was shown or a change left, if it is still kept.
-    pub fn image(&self, digest: Digest) -> Option<std::sync::Arc<[u8]>> {
+    pub fn image(&self, digest: Digest) -> Option<Content> {
         self.ws.image(digest)
     }
 

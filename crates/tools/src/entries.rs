@@ -2,7 +2,7 @@
 
 use cotenant_ledger::Query;
 use cotenant_model::{
-    Change, ChangeFile, ChangeOp, ClassHit, Content, Digest, Entry, PathClass, Refusal, WirePath, WsPath,
+    Change, ChangeFile, ChangeOp, ClassHit, Content, Entry, PathClass, Refusal, WirePath, WsPath,
 };
 use cotenant_tree::{Below, ListOptions, Place};
 
@@ -20,7 +20,7 @@ pub struct Link {
 impl Link {
     /// As a plan names it.
     pub fn entry(&self) -> Entry {
-        Entry::link(Digest::of(&self.content))
+        Entry::link(self.content.digest())
     }
 }
 

@@ -130,7 +130,7 @@ impl Desk {
             };
             self.step("store.post", &rest.pair.at)?;
             if let Some(content) = &rest.content {
-                let stored = record::store_at(&self.ledger, content, job.durability)?;
+                let stored = record::store_content(&self.ledger, content, job.durability)?;
                 fresh.extend((content.len() > INLINE_MAX).then_some(stored));
             } else if let Some(leaf) = rest.pair.target.look()?.leaf()
                 && leaf.entry()? == post

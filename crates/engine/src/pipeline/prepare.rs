@@ -465,12 +465,12 @@ impl Fresh {
     /// Stages what is to stand where nothing does.
     fn stage(home: &Held, new: &Body, like: Option<&Attributes>) -> Result<Fresh, Miss> {
         if new.kind == EntryKind::Link {
-            return Ok(Fresh::Link { target: Arc::clone(&new.content), owner: None });
+            return Ok(Fresh::Link { target: new.content.clone(), owner: None });
         }
         let attributes = like.map(|like| like.clone().with_mode(new.mode));
         let like = attributes.as_ref().map_or(Like::New(new.mode), Like::File);
         let temp = Temp::stage(home, &new.content, like)?;
-        Ok(Fresh::File { temp, content: Arc::clone(&new.content), like: None })
+        Ok(Fresh::File { temp, content: new.content.clone(), like: None })
     }
 
     /// Stages what is to stand in the place of a file or a link.
@@ -480,16 +480,16 @@ impl Fresh {
                 let other_bytes = old != new.entry();
                 replaceable(inode, other_bytes)?;
                 if kind == EntryKind::Link {
-                    return Ok(Fresh::Link { target: Arc::clone(&new.content), owner: Some(inode.owner()) });
+                    return Ok(Fresh::Link { target: new.content.clone(), owner: Some(inode.owner()) });
                 }
                 let stamp = inode.stamp().doing("reading")?;
                 let attributes = Attributes::of(inode.fd())?.with_mode(new.mode);
                 let temp = Temp::stage(home, &new.content, Like::File(&attributes))?;
                 let like = Some(Likeness { attributes, stamp, mode: new.mode, other_bytes });
-                Ok(Fresh::File { temp, content: Arc::clone(&new.content), like })
+                Ok(Fresh::File { temp, content: new.content.clone(), like })
             }
             (Look::Link(link), EntryKind::Link) => {
-                Ok(Fresh::Link { target: Arc::clone(&new.content), owner: Some(link.owner) })
+                Ok(Fresh::Link { target: new.content.clone(), owner: Some(link.owner) })
             }
             (Look::Link(_), EntryKind::File) => Fresh::stage(home, new, None),
             (Look::Denied(_), _) => Err(Miss::Denied),

@@ -114,7 +114,7 @@ pub fn created(ctx: &Ctx<'_>, place: &Place, mut planned: Planned) -> Planned {
         .fact("bytes", bytes.len())
         .fact_if("directories", (dirs > 0).then_some(dirs));
     planned.change_at = reply.facts.len();
-    let digest = cotenant_model::Digest::of(&bytes);
+    let digest = bytes.digest();
     reply = form(reply.fact("digest", digest.to_string()), loaded.as_ref().ok());
     if let Some(twin) = ctx.tree_twin(&place.real) {
         reply = reply.notice(format!("{twin} stands beside it: the same letters in another Unicode form"));

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use cotenant_coord::LineMap;
-use cotenant_model::{Body, Change, ChangeId, Content, Digest, EntryKind, Op, Refusal, WsPath};
+use cotenant_model::{Body, Change, ChangeId, Content, EntryKind, Op, Refusal, WsPath};
 
 use super::conflicts::{self, Overlap, Stop, Trouble};
 use super::names::Names;
@@ -300,7 +300,7 @@ fn after(ctx: &Ctx<'_>, at: &WsPath, old: Option<&Content>, new: Option<&Content
         (Some(old), Some(new)) => ctx.line_map(&image(old), &image(new)),
         _ => LineMap::default(),
     };
-    let digest = |content: &Content| Digest::of(content);
+    let digest = |content: &Content| content.digest();
     After { at: at.clone(), old: old.map(digest), new: new.map(digest), map, since: None, whole: None }
 }
 
