@@ -162,7 +162,8 @@ impl Workspace {
             image = Image::of(bytes, Some(declared));
         }
         image.unstable = file.unstable;
-        Ok(image)
+        // What seemed to be absent on the way to the file may have been out of reach only.
+        if cotenant_tree::has_missed() { Err(TreeError::Changing) } else { Ok(image) }
     }
 
     /// `.editorconfig`'s rules for a path, from the files in its directory and above.

@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::lines::{Line, Lines, Reader};
 use crate::parse::{Parsed, error_line, parse, too_long};
-use crate::turn::Turn;
+use crate::turn::{Before, Turn};
 
 /// A byte stream that a session writes to.
 pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
@@ -41,6 +41,8 @@ pub(crate) struct Wire {
     /// A line that was read and waits for a slot.
     waiting: Option<Parsed>,
     introduced: String,
+    /// The last call that arrived.
+    last: Before,
     stop: watch::Receiver<bool>,
 }
 
@@ -71,6 +73,7 @@ impl Wire {
             flights: Flights::default(),
             waiting: None,
             introduced: String::new(),
+            last: Before::default(),
             stop,
         }
     }
@@ -129,7 +132,9 @@ impl Wire {
             let meta = call.extensions.get::<RequestMetaObject>().map(|meta| meta.0.0.clone());
             let args = call.params.arguments.take().unwrap_or_default();
             let tool = call.params.name.to_string();
+            self.last.settle();
             let turn = Turn::arrive(&self.host, self.session, tool, args, meta.unwrap_or_default(), slot);
+            self.last = turn.before();
             call.extensions.insert(turn);
         }
         Some(message)

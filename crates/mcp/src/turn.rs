@@ -1,8 +1,9 @@
-//! One tool call on its way: a place in the order when it arrives, a thread when its turn comes, an answer or none.
+//! One tool call on its way: a place in the order when it arrives, a thread when its turn comes, an answer or none. What
+//! can be answered at once needs no thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use cotenant_model::{Code, FactValue, Refusal, SessionId};
 use cotenant_tools::host::{Answer, Call, Host};
@@ -10,12 +11,40 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// A call that has arrived. It waits in a thread for its handler to say go; a handler that never does (the request
-/// was wrong, or cancelled) gives the place back.
+/// A call that has arrived. It waits for its handler to say go; a handler that never does (the request was wrong, or
+/// cancelled) gives the place back.
 #[derive(Clone)]
 pub(crate) struct Turn(Arc<Mutex<Option<Arrived>>>);
 
-struct Arrived {
+/// The last call that arrived, for the next one.
+#[derive(Default)]
+pub(crate) struct Before(Weak<Mutex<Option<Arrived>>>);
+
+impl Before {
+    /// Hands out the thread of a call that has none yet: the next one of its session arrives, and may wait for it.
+    pub(crate) fn settle(&self) {
+        if let Some(turn) = self.0.upgrade() {
+            let mut arrived = held(&turn);
+            *arrived = match arrived.take() {
+                Some(Arrived::AtOnce(waiting)) => Some(Arrived::Threaded(waiting.threaded())),
+                other => other,
+            };
+        }
+    }
+}
+
+fn held(turn: &Mutex<Option<Arrived>>) -> MutexGuard<'_, Option<Arrived>> {
+    turn.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+enum Arrived {
+    /// Perhaps answered without a thread.
+    AtOnce(Waiting),
+    /// With a thread, which waits for go.
+    Threaded(Threaded),
+}
+
+struct Threaded {
     go: oneshot::Sender<()>,
     answer: JoinHandle<Option<Answer>>,
     cancelled: Arc<AtomicBool>,
@@ -35,32 +64,88 @@ impl Turn {
     ) -> Turn {
         let ticket = host.arrive(session, &tool, &args);
         let call = Call { session, tool, args, meta, ticket };
-        let (go, wait) = oneshot::channel();
-        let cancelled = Arc::new(AtomicBool::new(false));
-        let (host, stop) = (Arc::clone(host), Arc::clone(&cancelled));
-        let answer = spawn_blocking(move || {
-            let _held = slot;
-            if wait.blocking_recv().is_err() || stop.load(Ordering::Acquire) {
-                host.forgo(session, ticket);
-                return None;
-            }
-            Some(carried_out(host.as_ref(), call))
-        });
-        Turn(Arc::new(Mutex::new(Some(Arrived { go, answer, cancelled }))))
+        let glances = host.glances(&call);
+        let waiting = Waiting { host: Arc::clone(host), call: Some(call), _slot: Box::new(slot) };
+        let arrived = if glances { Arrived::AtOnce(waiting) } else { Arrived::Threaded(waiting.threaded()) };
+        Turn(Arc::new(Mutex::new(Some(arrived))))
+    }
+
+    /// As the one before the next.
+    pub(crate) fn before(&self) -> Before {
+        Before(Arc::downgrade(&self.0))
     }
 
     /// Lets the call run and waits for its answer; `None` where `cancelled` came first. A call that already runs
     /// goes on to its end.
     pub(crate) async fn answer(self, cancelled: impl Future<Output = ()>) -> Option<Answer> {
-        let arrived = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let threaded = match self.at_once()? {
+            Ok(answer) => return Some(answer),
+            Err(threaded) => threaded,
+        };
         // The receiver lives in the thread and waits for nothing else.
-        let _ = arrived.go.send(());
+        let _ = threaded.go.send(());
         tokio::select! {
-            answer = arrived.answer => answer.unwrap_or_else(|_| Some(fault())),
+            answer = threaded.answer => answer.unwrap_or_else(|_| Some(fault())),
             () = cancelled => {
-                arrived.cancelled.store(true, Ordering::Release);
+                threaded.cancelled.store(true, Ordering::Release);
                 None
             }
+        }
+    }
+
+    /// The answer, where it can be had without a thread; `None` of a call that was let run before.
+    fn at_once(&self) -> Option<Result<Answer, Threaded>> {
+        // Held meanwhile, so that a later call gets its thread after this one.
+        let mut arrived = held(&self.0);
+        Some(match arrived.take()? {
+            Arrived::Threaded(threaded) => Err(threaded),
+            Arrived::AtOnce(waiting) => waiting.glanced().map_err(Waiting::threaded),
+        })
+    }
+}
+
+/// A call with its place in the order, which is given back where it is never carried out.
+struct Waiting {
+    host: Arc<dyn Host>,
+    call: Option<Call>,
+    _slot: Box<dyn Send>,
+}
+
+impl Waiting {
+    /// Gives it a thread, which waits for go.
+    fn threaded(mut self) -> Threaded {
+        let (go, wait) = oneshot::channel();
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&cancelled);
+        let answer = spawn_blocking(move || {
+            if wait.blocking_recv().is_err() || stop.load(Ordering::Acquire) {
+                return None;
+            }
+            Some(carried_out(self.host.as_ref(), self.call.take()?))
+        });
+        Threaded { go, answer, cancelled }
+    }
+
+    /// Its answer, or itself where that takes a thread.
+    fn glanced(mut self) -> Result<Answer, Waiting> {
+        let Some(call) = &self.call else { return Err(self) };
+        let glanced = catch_unwind(AssertUnwindSafe(|| self.host.glance(call)));
+        match glanced {
+            Ok(None) => Err(self),
+            Ok(Some(answer)) => {
+                self.call = None;
+                Ok(answer)
+            }
+            // Dropped, it gives its place back.
+            Err(_) => Ok(fault()),
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(call) = self.call.take() {
+            self.host.forgo(call.session, call.ticket);
         }
     }
 }

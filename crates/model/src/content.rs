@@ -64,8 +64,13 @@ mod tests {
 
     #[test]
     fn the_digest_is_that_of_the_bytes_however_they_came() {
-        let came: [Content; 5] =
-            [b"abc"[..].into(), b"abc".into(), "abc".into(), vec![b'a', b'b', b'c'].into(), "abc".to_owned().into()];
+        let came: [Content; 5] = [
+            b"abc"[..].into(),
+            b"abc".into(),
+            "abc".into(),
+            vec![b'a', b'b', b'c'].into(),
+            "abc".to_owned().into(),
+        ];
         for content in came {
             assert_eq!((content.digest(), &content[..]), (Digest::of(b"abc"), &b"abc"[..]));
             assert_eq!(content.clone().digest(), Digest::of(b"abc"));

@@ -6,7 +6,8 @@ use std::sync::PoisonError;
 use cotenant_coord::{LandedFile, Lines, Shown};
 use cotenant_engine::{Idempotency, Landed, Submitted, Wish};
 use cotenant_model::{
-    Author, ChangeId, Code, Digest, Durability, FileOp, Moved, Op, Outcome, Plan, Refusal, SessionId, WsPath,
+    Author, ChangeId, Code, Digest, Durability, FileOp, Millis, Moved, Op, Outcome, Plan, Refusal, SessionId,
+    WsPath,
 };
 use serde_json::{Map, Value, json};
 
@@ -44,13 +45,32 @@ pub(crate) struct Heard<'a> {
 impl Toolbox {
     /// Answers a call whose turn it is.
     pub(crate) fn answer(&self, call: &Call) -> Answer {
+        let began = self.begin(call);
+        let outcome = self.hear(call).and_then(|heard| self.once(&heard));
+        self.end(call, began, outcome)
+    }
+
+    /// The same where it succeeds without a wait. What refuses may look around for what was meant, and is left to a
+    /// thread that may.
+    pub(crate) fn answer_at_once(&self, call: &Call) -> Option<Answer> {
+        let began = self.begin(call);
+        let outcome = self.hear(call).and_then(|heard| self.once(&heard));
+        (outcome.is_ok() && !cotenant_tree::has_missed()).then(|| self.end(call, began, outcome))
+    }
+
+    /// What goes before every call; when it began. Done twice it does no more.
+    fn begin(&self, call: &Call) -> Millis {
         let began = self.ws.clock().steady();
         self.ws.coord().called(call.session, began);
         self.take_findings();
         if let Some(turn) = call.meta.get("cotenant/turn").filter(|turn| !turn.is_null()) {
             self.mark_turn(call.session, &turn.to_string());
         }
-        let outcome = self.hear(call).and_then(|heard| self.once(&heard));
+        began
+    }
+
+    /// What goes after every call: its answer, counted and noted.
+    fn end(&self, call: &Call, began: Millis, outcome: Result<Done, Refusal>) -> Answer {
         let code = match &outcome {
             Ok(Done::Reply(_)) => Ok(()),
             Ok(Done::Stored(_)) => Ok(()),

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use cotenant_coord::{EditDecision, LineMap, Lines, Shown, Standing, decide_edit};
 use cotenant_engine::Workspace;
 use cotenant_model::{
-    Access, ChangeId, Code, Content, Digest, Limits, Millis, PathClass, Refusal, RetryToken, SessionId, Settings,
-    StalePolicy, SuggestionId, WirePath, WsPath,
+    Access, ChangeId, Code, Content, Digest, Limits, Millis, PathClass, Refusal, RetryToken, SessionId,
+    Settings, StalePolicy, SuggestionId, WirePath, WsPath,
 };
 use cotenant_text::{EditorConfig, Region, Tolerance, View};
 use cotenant_tree::{ContentQuery, Kind, LineWindow, Output, Place, SearchError, Tree, TreeError};

@@ -86,6 +86,17 @@ pub trait Host: Send + Sync + 'static {
     /// Gives a place back without a call: the call was cancelled before it ran.
     fn forgo(&self, session: SessionId, ticket: Ticket);
 
+    /// Whether [`Host::glance`] may answer the call: it is short, and its turn has come. Must not block.
+    fn glances(&self, _call: &Call) -> bool {
+        false
+    }
+
+    /// Carries the call out on the caller's thread, if nothing in it has to wait, and gives its place back. `None`:
+    /// nothing was done, and it is to be carried out by [`Host::call`].
+    fn glance(&self, _call: &Call) -> Option<Answer> {
+        None
+    }
+
     /// Carries the call out. Blocks, at most 50 s.
     fn call(&self, call: Call) -> Answer;
 }

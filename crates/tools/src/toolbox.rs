@@ -12,6 +12,7 @@ use cotenant_model::{
 use serde_json::{Map, Value, json};
 
 use crate::args::{Args, with_end_line};
+use crate::files::read_file;
 use crate::files::rename_path::is_name;
 use crate::host::{Answer, Call, Hello, Host, Ticket};
 use crate::planned::Planned;
@@ -202,6 +203,16 @@ impl Host for Toolbox {
 
     fn forgo(&self, _session: SessionId, ticket: Ticket) {
         self.leave(ticket);
+    }
+
+    fn glances(&self, call: &Call) -> bool {
+        call.tool == read_file::TOOL.name && self.ws.coord().ready(call.ticket.0)
+    }
+
+    fn glance(&self, call: &Call) -> Option<Answer> {
+        let answer = cotenant_tree::at_once(|| self.answer_at_once(call))??;
+        self.leave(call.ticket);
+        Some(answer)
     }
 
     fn call(&self, call: Call) -> Answer {

@@ -35,4 +35,5 @@ pub use names::{NameHits, NameQuery};
 pub use place::{Kind, Place};
 pub use probe::Probe;
 pub use read::ReadFile;
+pub use sys::{at_once, has_missed};
 pub use tree::{OpenError, RootState, Tree};

@@ -19,6 +19,8 @@ pub(crate) const MAX_REREADS: usize = 3;
 const PIECE: usize = 256 * 1024;
 /// The largest settings file that is looked at, in bytes.
 const META_LIMIT: u64 = 1024 * 1024;
+/// The largest file that is read on a thread which must not wait, in bytes: more would keep it from its other work.
+const AT_ONCE: u64 = 128 * 1024;
 
 /// A file's bytes and what it was when they were read.
 #[derive(Clone, Debug)]
@@ -120,6 +122,9 @@ pub(crate) fn is_same(place: &Place, stat: &Stat) -> bool {
 
 /// Hands all bytes of `file` over, piece by piece.
 fn stream(mut file: &File, sink: &mut dyn FnMut(&[u8])) -> std::io::Result<()> {
+    if !sys::may_wait() {
+        return Err(sys::miss().into());
+    }
     let mut buffer = vec![0; PIECE];
     loop {
         match file.read(&mut buffer) {
@@ -133,11 +138,29 @@ fn stream(mut file: &File, sink: &mut dyn FnMut(&[u8])) -> std::io::Result<()> {
 
 /// All bytes of `file`, which has `size` of them, unless it has grown over `limit`.
 fn contents(file: &File, size: u64, limit: u64) -> Result<Vec<u8>, TreeError> {
+    if !sys::may_wait() {
+        return at_once(file, size).map_err(|errno| TreeError::of(errno, "reading"));
+    }
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0).saturating_add(1));
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| io_error(&error))?;
     if bytes.len() as u64 > limit {
         return Err(TreeError::TooLarge { size: bytes.len() as u64, limit });
     }
+    Ok(bytes)
+}
+
+/// The bytes of `file` where they are in memory; one more than `size` where it has grown.
+fn at_once(file: &File, size: u64) -> Result<Vec<u8>, Errno> {
+    let room = usize::try_from(size).ok().filter(|_| size <= AT_ONCE).ok_or_else(sys::miss)?;
+    let mut bytes = vec![0; room + 1];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match sys::read_at_once(file, &mut bytes[filled..], filled as u64)? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    bytes.truncate(filled);
     Ok(bytes)
 }
 

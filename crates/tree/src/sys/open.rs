@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, makedev, openat2, statx};
 use rustix::io::Errno;
 
+use super::at_once;
 use crate::dir::{Ident, Stat};
 use crate::error::NotAFile;
 
@@ -48,6 +49,9 @@ pub(crate) struct Meta {
 
 /// Opens a host directory to be served; the one place where a path is followed as the system does.
 pub(crate) fn open_root(path: &std::path::Path) -> Result<OwnedFd, Errno> {
+    if !at_once::may_wait() {
+        return Err(at_once::miss());
+    }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty())
 }
@@ -56,6 +60,9 @@ pub(crate) fn open_root(path: &std::path::Path) -> Result<OwnedFd, Errno> {
 /// is `EXDEV`. Never blocks, never becomes a controlling terminal.
 pub(crate) fn open_beneath(dir: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::CLOEXEC;
+    if !at_once::may_wait() {
+        return at_once::open(dir, path, flags, BENEATH);
+    }
     loop {
         // EAGAIN: something was renamed while the kernel looked; EINTR: a signal.
         match openat2(dir, path, flags, Mode::empty(), BENEATH) {
@@ -82,6 +89,10 @@ pub(crate) fn stat_beneath(fd: BorrowedFd<'_>) -> Result<Meta, Errno> {
 
 /// What `name` in `dir` is; a link is not followed.
 pub(crate) fn stat_leaf(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Meta, Errno> {
+    if !at_once::may_wait() {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW;
+        return stat_beneath(at_once::open(dir, name, flags, ResolveFlags::empty())?.as_fd());
+    }
     meta(dir, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
@@ -93,12 +104,17 @@ pub(crate) fn stat_dir(fd: BorrowedFd<'_>) -> Result<Ident, Errno> {
 
 /// Where the link `name` in `dir` points, as it is written.
 pub(crate) fn read_link(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Vec<u8>, Errno> {
+    if !at_once::may_wait() {
+        return Err(at_once::miss());
+    }
     Ok(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes())
 }
 
 fn meta(dir: BorrowedFd<'_>, name: &[u8], flags: AtFlags) -> Result<Meta, Errno> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
-    let found = statx(dir.as_fd(), name, flags | AtFlags::NO_AUTOMOUNT, wanted)?;
+    // What is open has its attributes in memory; whether they are still those of a server elsewhere is not asked.
+    let sync = if at_once::may_wait() { AtFlags::empty() } else { AtFlags::STATX_DONT_SYNC };
+    let found = statx(dir.as_fd(), name, flags | AtFlags::NO_AUTOMOUNT | sync, wanted)?;
     Ok(Meta { flavour: flavour(&found), stat: stat(&found), mount_id: found.stx_mnt_id })
 }
 
