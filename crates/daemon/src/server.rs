@@ -21,8 +21,9 @@ use crate::http::Http;
 use crate::spawn::Notice;
 use crate::{Admin, Homes, Place, config, session, socket, trim};
 
-/// Threads for what is waited for; calls have threads of their own.
-const WORKERS: usize = 2;
+/// Threads for what is waited for; calls have threads of their own. Everything here is short, and a second one costs
+/// every message two switches: they wake each other for tasks that the first one has done by then.
+const WORKERS: usize = 1;
 
 /// Threads for calls and requests at most; they exist only while there is something to do. A session has 16 calls
 /// under way at most, so that those who answer the questions that calls wait for get through.

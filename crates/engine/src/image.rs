@@ -66,7 +66,7 @@ impl Image {
 
     /// Lines, 0 for what is not text.
     pub fn line_count(&self) -> usize {
-        if self.text { View::new(&self.bytes, &self.form).line_count() } else { 0 }
+        if self.text { cotenant_text::line_count(&self.bytes, &self.form) } else { 0 }
     }
 
     /// The first three lines, each cut at `bytes`, as a sentence with a space after it; empty for no text.

@@ -69,6 +69,13 @@ pub fn unswept(ledger: &Ledger) -> Result<Vec<Intent>, LedgerError> {
     ledger.read(crate::rows::unswept)
 }
 
+/// Waits until everything queued before, the journal excepted, is in the database (not necessarily synced).
+pub fn written(ledger: &Ledger) -> Result<(), LedgerError> {
+    ledger.run(Job::Settle)?;
+    // The batch may have failed under it.
+    ledger.trusted()
+}
+
 /// Waits until everything queued before, the journal too, is in the database (not necessarily synced).
 pub fn flush(ledger: &Ledger) -> Result<(), LedgerError> {
     ledger.run(Job::Flush)

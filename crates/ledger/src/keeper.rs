@@ -2,17 +2,17 @@
 //! the database when nobody writes, or when the log has grown, and never makes a writer wait.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cotenant_model::Durability;
 use rusqlite::{Connection, ErrorCode};
 
-use crate::LedgerError;
 use crate::journal::Draft;
 use crate::schema;
 use crate::space::Ballast;
+use crate::{Idempotency, LedgerError};
 
 /// Without a write for so long, the log is copied.
 const QUIET: Duration = Duration::from_millis(300);
@@ -31,8 +31,8 @@ pub(crate) struct Shared {
     pub(crate) ballast: Ballast,
     /// Journal entries that the writer has not taken yet.
     gathering: Mutex<Vec<Draft>>,
-    /// Jobs under way that name an idempotency key.
-    keyed: AtomicUsize,
+    /// The idempotency keys that jobs under way name.
+    keyed: Mutex<Vec<Key>>,
     log: Mutex<Log>,
     wake: Condvar,
 }
@@ -55,7 +55,7 @@ impl Shared {
             durability,
             health: Health::default(),
             gathering: Mutex::default(),
-            keyed: AtomicUsize::new(0),
+            keyed: Mutex::default(),
             log: Mutex::default(),
             wake: Condvar::new(),
         }
@@ -92,9 +92,18 @@ impl Shared {
         std::mem::take(&mut *self.gathering.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether a job that names an idempotency key is under way.
-    pub(crate) fn has_keyed(&self) -> bool {
-        self.keyed.load(Ordering::Acquire) > 0
+    fn keyed(&self) -> MutexGuard<'_, Vec<Key>> {
+        self.keyed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a job that may name the idempotency key is under way.
+    pub(crate) fn has_keyed(&self, key: &Idempotency) -> bool {
+        let is_it = |known: &Key| {
+            known.as_ref().is_none_or(|known| {
+                known.agent == key.agent && known.tool == key.tool && known.key == key.key
+            })
+        };
+        self.keyed().iter().any(is_it)
     }
 
     /// Lets [`Shared::keep`] run again after a stop.
@@ -177,20 +186,29 @@ pub(crate) fn empty_log(conn: &Connection) -> Result<(), LedgerError> {
     copy(conn, "TRUNCATE").map(drop)
 }
 
-/// Counts a job that names an idempotency key until it is written, or has failed.
+/// An idempotency key that a job names; `None` where it is one that only the database knows.
+pub(crate) type Key = Option<Idempotency>;
+
+/// Holds an idempotency key for known to be under way until its job is written, or has failed.
 #[derive(Debug)]
-pub(crate) struct Keyed(Arc<Shared>);
+pub(crate) struct Keyed {
+    shared: Arc<Shared>,
+    key: Key,
+}
 
 impl Keyed {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Keyed {
-        shared.keyed.fetch_add(1, Ordering::AcqRel);
-        Keyed(Arc::clone(shared))
+    pub(crate) fn new(shared: &Arc<Shared>, key: Key) -> Keyed {
+        shared.keyed().push(key.clone());
+        Keyed { shared: Arc::clone(shared), key }
     }
 }
 
 impl Drop for Keyed {
     fn drop(&mut self) {
-        self.0.keyed.fetch_sub(1, Ordering::AcqRel);
+        let mut keyed = self.shared.keyed();
+        if let Some(at) = keyed.iter().position(|known| *known == self.key) {
+            keyed.swap_remove(at);
+        }
     }
 }
 

@@ -237,7 +237,7 @@ impl Ledger {
     /// What is known of an idempotency key (its `args` are not looked at), if it is younger than [`IDEMPOTENCY_MS`] at
     /// `now`, wall clock.
     pub fn recall(&self, key: &Idempotency, now: Millis) -> Result<Option<Recalled>, LedgerError> {
-        if self.inner.shared.has_keyed() {
+        if self.inner.shared.has_keyed(key) {
             self.settle();
         }
         let after = now.0.saturating_sub(IDEMPOTENCY_MS);
@@ -283,7 +283,7 @@ impl Ledger {
 
     fn send(&self, job: Job, reply: Option<writer::Reply>) {
         // Where the thread is gone the job goes with its reply, and whoever waits learns of it by that.
-        let keyed = job.keyed().then(|| Keyed::new(&self.inner.shared));
+        let keyed = job.key().map(|key| Keyed::new(&self.inner.shared, key));
         if let Some(queue) = &held(&self.inner.threads).queue {
             let _ = queue.send(Queued { job, reply, _keyed: keyed });
         }

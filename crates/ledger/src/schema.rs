@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 
 use crate::{LedgerError, rows, space};
 
@@ -154,5 +155,34 @@ pub(crate) fn connect(dir: &Path, cache_kib: u32) -> Result<Connection, LedgerEr
          PRAGMA cache_size=-{cache_kib};"
     ))?;
     conn.set_prepared_statement_cache_capacity(64);
+    // A plan that looked at what was bound is made anew whenever that is bound anew: each execution would compile.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(conn)
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+
+    #[test]
+    fn what_is_bound_anew_is_not_compiled_anew() {
+        let dir = std::env::temp_dir().join(format!("cotenant-schema-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        ensure(&dir).unwrap();
+        let compiled = |conn: &Connection| {
+            let mut statement = conn.prepare(crate::trash::RECORD).unwrap();
+            for number in 0..5 {
+                assert_eq!(statement.execute([number, 1, 3, 2, 1, 5]).unwrap(), 0);
+            }
+            statement.get_status(StatementStatus::RePrepare)
+        };
+        assert_eq!(compiled(&connect(&dir, 64).unwrap()), 0);
+        assert!(
+            compiled(&Connection::open(dir.join("ledger.db")).unwrap()) > 0,
+            "the statement shows nothing"
+        );
+        fs::remove_dir_all(&dir).unwrap();
+    }
 }

@@ -198,10 +198,8 @@ fn item(row: &Row<'_>) -> Sql<TrashItem> {
     })
 }
 
-/// Puts what a sealed change took away into the trash, in the writing thread.
-pub(crate) fn record(conn: &Connection, change: i64) -> Sql<()> {
-    conn.prepare_cached(
-        "INSERT INTO trash (change, seq, path, how) SELECT change, seq, path, how FROM ( \
+/// What a change took away, of which [`record`] makes rows.
+pub(crate) const RECORD: &str = "INSERT INTO trash (change, seq, path, how) SELECT change, seq, path, how FROM ( \
              SELECT f.change, f.seq, f.path, CASE \
                  WHEN f.op = ?4 AND NOT EXISTS \
                      (SELECT 1 FROM file g WHERE g.origin = f.path AND g.change = f.change) THEN 0 \
@@ -211,9 +209,11 @@ pub(crate) fn record(conn: &Connection, change: i64) -> Sql<()> {
                  WHEN f.op = ?6 THEN 3 END AS how \
              FROM file f JOIN change c ON c.id = f.change \
              WHERE f.change = ?1 AND f.pre IS NOT NULL AND c.outcome IN (?2, ?3)) \
-         WHERE how IS NOT NULL ORDER BY seq",
-    )?
-    .execute(params![
+         WHERE how IS NOT NULL ORDER BY seq";
+
+/// Puts what a sealed change took away into the trash, in the writing thread.
+pub(crate) fn record(conn: &Connection, change: i64) -> Sql<()> {
+    conn.prepare_cached(RECORD)?.execute(params![
         change,
         rows::outcome(Outcome::Sealed),
         rows::outcome(Outcome::Overtaken),

@@ -13,7 +13,7 @@ use cotenant_model::{Change, ChangeId, Digest, Durability, Millis, Outcome};
 use rusqlite::Connection;
 
 use crate::journal::{Chain, Draft};
-use crate::keeper::{Keyed, Shared};
+use crate::keeper::{Key, Keyed, Shared};
 use crate::{Idempotency, Intent, LedgerError, rows, schema};
 
 /// Journal entries written in one transaction, so that an intent that arrives meanwhile waits a millisecond at most.
@@ -21,6 +21,8 @@ const JOURNAL_BATCH: usize = 64;
 /// For so long entries are gathered before they are written: a transaction of its own costs more than the call it tells
 /// of, and runs while the next call does.
 const JOURNAL_GATHERS: Duration = Duration::from_millis(20);
+/// For so long what ends a change waits for something that is waited for, to be written with it.
+const PATIENCE: Duration = Duration::from_millis(20);
 /// What the journal may hold back in memory while the disk is full, in bytes of bodies.
 const JOURNAL_BACKLOG: usize = 1 << 20;
 
@@ -118,14 +120,20 @@ impl Job {
         }
     }
 
-    /// Whether [`Ledger::recall`](crate::Ledger::recall) must see it.
-    pub(crate) fn keyed(&self) -> bool {
+    /// The idempotency key under which [`Ledger::recall`](crate::Ledger::recall) must see it; `None` where it has none.
+    pub(crate) fn key(&self) -> Option<Key> {
         match self {
-            Job::Intend { intent, .. } => intent.idempotency.is_some(),
-            Job::Seal { answer, .. } => answer.is_some(),
-            Job::Remember { .. } => true,
-            _ => false,
+            Job::Intend { intent, .. } => intent.idempotency.clone().map(Some),
+            Job::Seal { answer, .. } => answer.is_some().then_some(None),
+            Job::Remember { key, .. } => Some(Some(key.clone())),
+            _ => None,
         }
+    }
+
+    /// Whether it can wait for others, to be written with them: a crash costs nothing by it that recovery does not
+    /// find again.
+    fn patient(&self) -> bool {
+        matches!(self, Job::Seal { .. } | Job::Swept { .. } | Job::Remember { .. })
     }
 
     /// Whether a full disk is a reason to refuse it: it begins something.
@@ -180,6 +188,9 @@ pub(crate) struct Writer {
     dropped: u64,
     /// Seals that a full disk holds back.
     owed: Vec<Queued>,
+    /// What waits to be written with others, and until when; `None` where nothing does.
+    patient: Vec<Queued>,
+    patience: Option<Instant>,
     /// Who waits until the journal is written too.
     flushes: Vec<Reply>,
     /// The log has images that were promised to survive the machine and are not synced yet. Whatever may come to rely
@@ -206,6 +217,8 @@ impl Writer {
             due: Some(Instant::now()),
             dropped: 0,
             owed: Vec::new(),
+            patient: Vec::new(),
+            patience: None,
             flushes: Vec::new(),
             // An earlier process may have left some.
             promises: true,
@@ -221,11 +234,14 @@ impl Writer {
         }
         let mut more = false;
         while let Some(first) = self.next(more) {
-            let jobs = first.into_iter().chain(self.queue.try_iter()).collect();
-            self.round(jobs);
+            let jobs: Vec<Queued> = first.into_iter().chain(self.queue.try_iter()).collect();
+            if let Some(jobs) = self.not_only_patient(jobs) {
+                self.round(jobs);
+            }
             more = (more || self.journal_is_due()) && self.write_journal();
         }
-        self.round(Vec::new());
+        let left = std::mem::take(&mut self.patient);
+        self.round(left);
         self.gather();
         while self.write_journal() {}
     }
@@ -235,12 +251,35 @@ impl Writer {
         if more {
             return Some(self.queue.try_recv().ok());
         }
-        let Some(due) = self.due else { return self.queue.recv().ok().map(Some) };
+        let due = self.due.into_iter().chain(self.patience).min();
+        let Some(due) = due else { return self.queue.recv().ok().map(Some) };
         match self.queue.recv_timeout(due.saturating_duration_since(Instant::now())) {
             Ok(queued) => Some(Some(queued)),
             Err(RecvTimeoutError::Timeout) => Some(None),
             Err(RecvTimeoutError::Disconnected) => None,
         }
+    }
+
+    /// What is to be written now, the patient ones that came before included; `None` where nobody waits for any of it
+    /// and it can wait for others.
+    fn not_only_patient(&mut self, jobs: Vec<Queued>) -> Option<Vec<Queued>> {
+        let now = Instant::now();
+        let is_due = self.patience.is_some_and(|until| until <= now);
+        let (journal, jobs): (Vec<_>, Vec<_>) =
+            jobs.into_iter().partition(|queued| matches!(queued.job, Job::Journal));
+        if !journal.is_empty() {
+            self.due = self.due.or_else(|| Some(now + JOURNAL_GATHERS));
+        }
+        let urgent = jobs.iter().any(|queued| !queued.job.patient());
+        self.patient.extend(jobs);
+        if urgent || is_due {
+            self.patience = None;
+            return Some(std::mem::take(&mut self.patient));
+        }
+        if !self.patient.is_empty() {
+            self.patience = self.patience.or(Some(now + PATIENCE));
+        }
+        None
     }
 
     /// Whether the journal is to be written now; then what was gathered is here.
@@ -268,7 +307,6 @@ impl Writer {
         let mut settled = Vec::new();
         for queued in jobs {
             match queued.job {
-                Job::Journal => self.due = self.due.or_else(|| Some(Instant::now() + JOURNAL_GATHERS)),
                 Job::Settle => settled.push(queued),
                 Job::Flush => self.flushes.extend(queued.reply),
                 _ => batch.push(queued),

@@ -35,4 +35,4 @@ pub use merge::{Clash, Conflict, merge3};
 pub use show::{Clip, clip, shown, visible, visible_window, window};
 pub use splice::Span;
 pub use substitute::{Substituted, Swap, Unfit, occurrences, substitute};
-pub use view::View;
+pub use view::{View, line_count};

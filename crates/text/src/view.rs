@@ -134,6 +134,17 @@ impl<'a> View<'a> {
     }
 }
 
+/// Lines of `raw`, as its view would count them, without making one where the lines can be told from the bytes.
+pub fn line_count(raw: &[u8], form: &Form) -> usize {
+    match form.encoding {
+        Encoding::Utf8 | Encoding::UnknownAscii => {
+            let body = &raw[form.bom_len().min(raw.len())..];
+            memchr_iter(b'\n', body).count() + usize::from(body.last().is_some_and(|last| *last != b'\n'))
+        }
+        _ => View::new(raw, form).line_count(),
+    }
+}
+
 /// Most files have no CR at all, which one fast pass tells.
 fn has_crlf(bytes: &[u8]) -> bool {
     memchr(b'\r', bytes).is_some_and(|at| memmem::find(&bytes[at..], b"\r\n").is_some())
@@ -240,5 +251,21 @@ impl Builder {
             }
         }
         out.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_as_the_view_counts_them() {
+        let narrow: [&[u8]; 8] =
+            [b"", b"\n", b"a", b"a\n", b"a\n\nb", b"a\r\nb\r\n", b"\r\n\n", b"\xef\xbb\xbfa\nb"];
+        let wide: [&[u8]; 3] = [b"\xff\xfea\0\n\0b\0", b"\xfe\xff\0a\0\n", b"\xff\xfe"];
+        for raw in narrow.into_iter().chain(wide) {
+            let form = crate::detect(raw, None).unwrap();
+            assert_eq!(line_count(raw, &form), View::new(raw, &form).line_count(), "{raw:?}");
+        }
     }
 }

@@ -17,8 +17,10 @@ const WATCHED_MAX: usize = 1024;
 /// How long a job waits whose displaced file is being written.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// So long after a change images are packed, one at a time, with a pause in between.
+/// So long after the last of some changes images are packed, one at a time, with a pause in between: packing takes a
+/// core from whoever is at work. While changes never pause it begins after so many of these all the same.
 const LATER: Duration = Duration::from_secs(1);
+const PATIENT: u32 = 10;
 const PACE: Duration = Duration::from_millis(20);
 
 /// The thread and its queue.
@@ -41,6 +43,8 @@ struct State {
     waiting: VecDeque<(Instant, Finish)>,
     /// When to pack the next image, if there may be one.
     pack: Option<Instant>,
+    /// When packing begins, whatever is done until then.
+    pack_at_last: Option<Instant>,
     working: bool,
     /// Someone waits for a look at everything that is watched.
     look_now: bool,
@@ -52,6 +56,12 @@ struct State {
 impl State {
     fn has_jobs(&self) -> bool {
         !self.queue.is_empty() || !self.waiting.is_empty()
+    }
+
+    /// A change was made at `now`: packing waits until it is quiet.
+    fn pack_later(&mut self, now: Instant) {
+        let at_last = *self.pack_at_last.get_or_insert(now + LATER * PATIENT);
+        self.pack = Some(at_last.min(now + LATER));
     }
 
     fn forget_jobs(&mut self) {
@@ -159,13 +169,16 @@ impl Shared {
                     while watched.len() > WATCHED_MAX {
                         self.last_look(&mut watched);
                     }
-                    self.lock().pack.get_or_insert_with(|| Instant::now() + LATER);
+                    self.lock().pack_later(Instant::now());
                     self.done(failure, false);
                 }
                 Next::Pack => {
                     // Where it fails, all is as it was, and the next change is the next try.
                     let more = record::pack(&self.desk.ledger) == Ok(true);
-                    self.lock().pack = more.then(|| Instant::now() + PACE);
+                    let mut state = self.lock();
+                    state.pack = more.then(|| Instant::now() + PACE);
+                    state.pack_at_last = state.pack_at_last.filter(|_| more);
+                    drop(state);
                     self.done(None, false);
                 }
                 Next::Look => {

@@ -108,7 +108,7 @@ impl Desk {
         for file in found {
             self.observed(file, job.now())?;
         }
-        record::flush(&self.ledger)?;
+        record::written(&self.ledger)?;
         let (watched, gone) = self.remove_names(&job, stored)?;
         self.remove_dirs(&job)?;
         if gone {

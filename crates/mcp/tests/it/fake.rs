@@ -128,8 +128,20 @@ impl Host for Fake {
         self.with(|state| state.forgone.push(ticket.0));
     }
 
+    fn glances(&self, call: &Call) -> bool {
+        call.tool.starts_with("quick")
+    }
+
+    fn glance(&self, call: &Call) -> Option<Answer> {
+        assert_ne!(call.tool, "quick fault", "a fault on purpose");
+        (call.tool == "quick").then(|| {
+            self.with(|state| state.ran.push(call.ticket.0));
+            Fake::text(call.ticket.0.to_string())
+        })
+    }
+
     fn call(&self, call: Call) -> Answer {
-        if call.tool == "ordered" {
+        if call.tool == "ordered" || call.tool == "quick but not now" {
             // As the real host does: a call runs when all that arrived before it are done.
             self.wait_for(|state| {
                 (0..call.ticket.0)

@@ -33,6 +33,50 @@ fn calls_that_are_sent_at_once_run_in_the_order_of_their_arrival() {
 }
 
 #[test]
+fn what_can_be_answered_at_once_is_and_what_cannot_keeps_its_place() {
+    run(async {
+        let host = Fake::new();
+        let mut client = Client::new(&host);
+        for id in 0..9 {
+            let tool = ["quick", "quick but not now", "ordered"][id % 3];
+            let answer = client.ask(call(id, tool, json!({}))).await;
+            assert_eq!(
+                (answer["id"].to_string(), text(&answer)),
+                (id.to_string(), &*id.to_string()),
+                "{tool}"
+            );
+        }
+        let fault = client.ask(call(9, "quick fault", json!({}))).await;
+        assert_eq!(fault["result"]["isError"], true, "{fault}");
+        host.with(|state| {
+            assert_eq!((&state.ran[..], &state.forgone[..]), (&[0, 1, 2, 3, 4, 5, 6, 7, 8][..], &[9][..]))
+        });
+    });
+}
+
+#[test]
+fn calls_behind_one_that_needs_a_thread_after_all_get_theirs_later() {
+    run(async {
+        let host = Fake::new();
+        let mut client = Client::new(&host);
+        let tool = |id| if id % 2 == 0 { "quick but not now" } else { "ordered" };
+        let lines: String = (0..100).map(|id| format!("{}\n", call(id, tool(id), json!({})))).collect();
+        let Client { mut output, input, served, stop } = client;
+        let writer = tokio::spawn(async move {
+            output.write_all(lines.as_bytes()).await.unwrap();
+            output
+        });
+        client = Client { output: tokio::io::split(tokio::io::duplex(1).0).1, input, served, stop };
+        for _ in 0..100 {
+            let answer = client.answer().await;
+            assert_eq!(answer["id"].to_string(), text(&answer));
+        }
+        host.with(|state| assert_eq!(state.ran, (0..100).collect::<Vec<_>>()));
+        drop(writer.await.unwrap());
+    });
+}
+
+#[test]
 fn a_client_that_does_not_read_is_not_read() {
     run(async {
         let host = Fake::new();

@@ -87,7 +87,10 @@ impl Fixture {
     pub(crate) fn call_as(&self, session: SessionId, tool: &str, args: Value) -> Answer {
         let args: Map<String, Value> = args.as_object().cloned().unwrap_or_default();
         let ticket = self.toolbox.arrive(session, tool, &args);
-        self.toolbox.call(Call { session, tool: tool.to_owned(), args, meta: Map::new(), ticket })
+        let call = Call { session, tool: tool.to_owned(), args, meta: Map::new(), ticket };
+        // As the transport does.
+        let glanced = self.toolbox.glances(&call).then(|| self.toolbox.glance(&call)).flatten();
+        glanced.unwrap_or_else(|| self.toolbox.call(call))
     }
 
     /// A call that must succeed.

@@ -1,6 +1,7 @@
 //! `read_file`: the header in all its forms, pages that reassemble the file, and what a look counts for.
 
 use cotenant_model::{FolderSpec, Limits, Settings};
+use cotenant_tools::host::{Call, Host};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -359,4 +360,83 @@ proptest! {
             prop_assert_eq!(body(&read) + "\n", wanted.clone(), "{}", name);
         }
     }
+}
+
+/// A look on a thread that must not wait, and the same by another session on one that may.
+fn both(f: &Fixture, args: serde_json::Value) -> (Option<String>, String) {
+    let call = |session| {
+        let args = args.as_object().cloned().unwrap_or_default();
+        let ticket = f.toolbox.arrive(session, "read_file", &args);
+        Call { session, tool: "read_file".to_owned(), args, meta: serde_json::Map::new(), ticket }
+    };
+    let (quick, slow) = (call(f.session("quick")), call(f.session("slow")));
+    assert!(f.toolbox.glances(&quick));
+    let glanced = f.toolbox.glance(&quick).map(|answer| answer.text);
+    if glanced.is_none() {
+        f.toolbox.forgo(quick.session, quick.ticket);
+    }
+    (glanced, f.toolbox.call(slow).text)
+}
+
+#[test]
+fn what_is_read_at_once_is_what_is_read_with_a_wait() {
+    let f = Fixture::new();
+    f.put(".editorconfig", "root = true\n[*.vb]\ncharset = latin1\n");
+    f.put(".gitattributes", "*.gen linguist-generated\n");
+    f.put("a.gen", "x\n");
+    f.put("sub/Main.vb", b"caf\xe9\r\n");
+    f.put("empty", "");
+    f.put("sub/long", "line\n".repeat(3000));
+    let mut at_once = 0;
+    for args in [
+        json!({"path": "a.gen"}),
+        json!({"path": "sub/Main.vb"}),
+        json!({"path": "empty"}),
+        json!({"path": "sub/long"}),
+        json!({"path": "sub/long", "start": -5, "line_numbers": false}),
+    ] {
+        let (quick, slow) = both(&f, args.clone());
+        at_once += usize::from(quick.is_some());
+        assert_eq!(quick.unwrap_or_else(|| slow.clone()), slow, "{args}");
+    }
+    if at_once == 0 {
+        eprintln!("SKIPPED in part: the file system here does not tell what is in memory");
+    } else {
+        assert_eq!(at_once, 5);
+    }
+}
+
+#[test]
+fn what_may_have_to_wait_is_not_read_at_once_and_leaves_no_receipt() {
+    let f = Fixture::new();
+    f.put("large", "0123456789abcdef\n".repeat(10_000));
+    f.put("there", "x\n");
+    std::os::unix::fs::symlink("there", f.path("link")).unwrap();
+    for path in ["large", "link", "absent", ".env"] {
+        let quick = f.session("quick");
+        let args = json!({"path": path}).as_object().cloned().unwrap();
+        let ticket = f.toolbox.arrive(quick, "read_file", &args);
+        let call =
+            Call { session: quick, tool: "read_file".to_owned(), args, meta: serde_json::Map::new(), ticket };
+        assert!(f.toolbox.glance(&call).is_none(), "{path}");
+        f.toolbox.forgo(quick, ticket);
+        let at = f.toolbox.workspace().tree().parse(path).unwrap().at;
+        assert!(f.toolbox.workspace().coord().receipt(quick, &at).is_none(), "{path}");
+    }
+}
+
+#[test]
+fn a_read_behind_a_write_waits_for_its_turn() {
+    let f = Fixture::new();
+    f.put("a", "x\n");
+    let args = json!({"path": "a", "content": "y"}).as_object().cloned().unwrap();
+    let write = f.toolbox.arrive(f.session, "write_file", &args);
+    let args = json!({"path": "a"}).as_object().cloned().unwrap();
+    let ticket = f.toolbox.arrive(f.session, "read_file", &args);
+    let read =
+        Call { session: f.session, tool: "read_file".to_owned(), args, meta: serde_json::Map::new(), ticket };
+    assert!(!f.toolbox.glances(&read));
+    f.toolbox.forgo(f.session, write);
+    assert!(f.toolbox.glances(&read));
+    f.toolbox.forgo(f.session, ticket);
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cotenant_model::{Digest, FolderId, RelPath};
-use cotenant_tree::TreeError;
+use cotenant_tree::{TreeError, at_once};
 
 use crate::fixture::{StopOnDrop, ws};
 
@@ -122,4 +122,26 @@ fn a_link_says_its_target_and_nothing_else_does() {
     assert_eq!(ws.tree.link_target(&link), Err(TreeError::NotFound));
     ws.scratch.sh("echo 'a file now' > l");
     assert_eq!(ws.tree.link_target(&link), Err(TreeError::Changing));
+}
+
+#[test]
+fn what_is_not_in_memory_is_not_waited_for() {
+    let ws = ws("mkdir dir; yes line | head -9000 > dir/file; truncate -s 200K large");
+    let bytes = b"line\n".repeat(9000);
+    let warm = at_once(|| ws.tree.read(&ws.at("dir/file"), u64::MAX).map(|read| read.bytes));
+    let place = ws.at("dir/file");
+    if let Some(warm) = warm {
+        assert_eq!(warm.unwrap(), bytes);
+        let file = std::fs::File::open(ws.scratch.path("dir/file")).unwrap();
+        file.sync_all().unwrap();
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        assert!(at_once(|| ws.tree.read(&place, u64::MAX)).is_none(), "it would have had to wait");
+        assert_eq!(ws.tree.read(&place, u64::MAX).unwrap().bytes, bytes);
+        assert!(at_once(|| ws.tree.read(&place, u64::MAX)).is_some());
+    } else {
+        eprintln!("SKIPPED in part: the file system here does not tell what is in memory");
+    }
+    // What is larger, or digested as a whole, is for threads that may wait.
+    assert!(at_once(|| ws.tree.read(&ws.at("large"), u64::MAX)).is_none());
+    assert!(at_once(|| ws.tree.digest(&place)).is_none());
 }
