@@ -39,7 +39,7 @@ fn held(turn: &Mutex<Option<Arrived>>) -> MutexGuard<'_, Option<Arrived>> {
 
 enum Arrived {
     /// Perhaps answered without a thread.
-    AtOnce(Waiting),
+    AtOnce(Box<Waiting>),
     /// With a thread, which waits for go.
     Threaded(Threaded),
 }
@@ -66,7 +66,8 @@ impl Turn {
         let call = Call { session, tool, args, meta, ticket };
         let glances = host.glances(&call);
         let waiting = Waiting { host: Arc::clone(host), call: Some(call), _slot: Box::new(slot) };
-        let arrived = if glances { Arrived::AtOnce(waiting) } else { Arrived::Threaded(waiting.threaded()) };
+        let arrived =
+            if glances { Arrived::AtOnce(Box::new(waiting)) } else { Arrived::Threaded(waiting.threaded()) };
         Turn(Arc::new(Mutex::new(Some(arrived))))
     }
 
@@ -99,7 +100,7 @@ impl Turn {
         let mut arrived = held(&self.0);
         Some(match arrived.take()? {
             Arrived::Threaded(threaded) => Err(threaded),
-            Arrived::AtOnce(waiting) => waiting.glanced().map_err(Waiting::threaded),
+            Arrived::AtOnce(waiting) => waiting.glanced().map_err(|waiting| waiting.threaded()),
         })
     }
 }
@@ -127,7 +128,7 @@ impl Waiting {
     }
 
     /// Its answer, or itself where that takes a thread.
-    fn glanced(mut self) -> Result<Answer, Waiting> {
+    fn glanced(mut self: Box<Self>) -> Result<Answer, Box<Waiting>> {
         let Some(call) = &self.call else { return Err(self) };
         let glanced = catch_unwind(AssertUnwindSafe(|| self.host.glance(call)));
         match glanced {
