@@ -4,6 +4,8 @@
 //! politely a human is asked, and which edits need no shell at all.
 
 pub mod edits;
+pub mod git;
 pub mod policy;
 pub mod run;
 pub mod sandbox;
+mod sys;

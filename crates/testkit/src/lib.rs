@@ -7,6 +7,7 @@
 
 mod client;
 mod dice;
+mod fence;
 mod http;
 mod process;
 mod reply;
@@ -17,6 +18,7 @@ mod snapshot;
 
 pub use client::{Client, Launch};
 pub use dice::Dice;
+pub use fence::{Fenced, fence, fenced_test, inside_fence};
 pub use http::{Http, HttpReply};
 pub use process::{PATIENCE, gone, is_alive, wait_exit};
 pub use reply::Reply;

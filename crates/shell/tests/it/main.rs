@@ -5,3 +5,8 @@
     clippy::panic,
     reason = "a test may stop at the first surprise"
 )]
+
+mod edits;
+mod git;
+mod policy;
+mod sandbox;
