@@ -53,7 +53,7 @@ pub enum HumanAnswer {
 #[derive(Debug)]
 pub enum Answered {
     /// Commit this, then [`crate::Coord::settle`].
-    Approved(crate::Grant),
+    Approved(Box<crate::Grant>),
     /// Nothing lands.
     Denied,
 }
@@ -81,6 +81,8 @@ pub enum ApprovalOutcome {
     Landing,
     /// It landed as this change.
     Landed(ChangeId),
+    /// The command was run, and left nothing to land.
+    Ran,
     /// A human said no.
     Denied {
         /// Their words; may be empty.
@@ -184,7 +186,7 @@ impl Approvals {
         let state = self.0.get_mut(&id)?;
         let State::Open { question, approved } = state else { return None };
         let follows = match outcome {
-            ApprovalOutcome::Landed(_) | ApprovalOutcome::Refused(_) => *approved,
+            ApprovalOutcome::Landed(_) | ApprovalOutcome::Ran | ApprovalOutcome::Refused(_) => *approved,
             ApprovalOutcome::Denied { .. } => !*approved,
             ApprovalOutcome::Stale => true,
             ApprovalOutcome::Pending | ApprovalOutcome::Landing => false,

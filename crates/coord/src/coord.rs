@@ -335,7 +335,7 @@ impl Coord {
             HumanAnswer::Approve => {
                 let plan = self.approvals.approve(id, digest)?;
                 let approver = Approver::Human { question: Some(id) };
-                Ok(Answered::Approved(self.authorise(plan, approver)))
+                Ok(Answered::Approved(Box::new(self.authorise(plan, approver))))
             }
             HumanAnswer::Deny { reason } => {
                 self.approvals.check(id, digest)?;
@@ -402,6 +402,7 @@ impl Coord {
 fn settled(outcome: &ApprovalOutcome) -> String {
     match outcome {
         ApprovalOutcome::Landed(change) => format!("approved: landed as {change}"),
+        ApprovalOutcome::Ran => "approved: it ran and changed nothing".to_owned(),
         ApprovalOutcome::Denied { reason } if reason.is_empty() => "denied: nothing was written".to_owned(),
         ApprovalOutcome::Denied { reason } => format!("denied: \"{reason}\"; nothing was written"),
         ApprovalOutcome::Stale => {

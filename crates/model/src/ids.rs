@@ -65,6 +65,14 @@ id!(
     PlanId, "p"
 );
 id!(
+    /// A command that runs, or ran, `j4`; bound to its session.
+    JobId, "j"
+);
+id!(
+    /// A sandbox of `exec_open`, `x1`; bound to its session.
+    ExecId, "x"
+);
+id!(
     /// A call that `retry` repeats, `r12`; bound to its session.
     RetryToken, "r"
 );

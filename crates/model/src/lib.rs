@@ -6,6 +6,7 @@ mod change;
 mod class;
 mod content;
 mod digest;
+mod git;
 mod ids;
 mod path;
 mod plan;
@@ -18,8 +19,10 @@ pub use change::{Change, ChangeFile, ChangeKind, ChangeOp, HUMAN, Outcome};
 pub use class::{ClassHit, ClassRules, PROTECTED, PathClass, SENSITIVE};
 pub use content::Content;
 pub use digest::Digest;
+pub use git::{GitObjects, GitStamp, Tracked};
 pub use ids::{
-    Agent, ApprovalId, BadId, ChangeId, HandleId, PlanId, RetryToken, SessionId, SuggestionId, TrashId,
+    Agent, ApprovalId, BadId, ChangeId, ExecId, HandleId, JobId, PlanId, RetryToken, SessionId, SuggestionId,
+    TrashId,
 };
 pub use path::{FolderId, Folders, NAME_MAX, PATH_MAX, PathError, RelPath, WirePath, WsPath};
 pub use plan::{Author, Body, Entry, EntryKind, FileOp, Moved, Op, Plan, PreImage};

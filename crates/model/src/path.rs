@@ -196,6 +196,11 @@ impl WsPath {
         Some(WsPath { folder: self.folder, path: self.path.parent()? })
     }
 
+    /// The directory it stands in; the folder itself for that.
+    pub fn dir(&self) -> WsPath {
+        self.parent().unwrap_or_else(|| WsPath { folder: self.folder, ..WsPath::default() })
+    }
+
     /// Whether `self` is `ancestor` or lies below it.
     pub fn is_within(&self, ancestor: &WsPath) -> bool {
         self.folder == ancestor.folder && self.path.is_within(&ancestor.path)
@@ -232,14 +237,14 @@ impl Folders {
         FolderId(u16::try_from(self.entries.len() - 1).unwrap_or(u16::MAX))
     }
 
-    /// The folder's name; empty for the root.
+    /// The folder's name; empty for the root of a workspace.
     pub fn name(&self, folder: FolderId) -> &str {
         self.entries.get(usize::from(folder.0)).map_or("", |entry| entry.0.as_str())
     }
 
-    /// The id of the further folder of that name.
+    /// The id of the folder of that name. A root has none, but for a sandbox's.
     pub fn by_name(&self, name: &str) -> Option<FolderId> {
-        let index = self.entries.iter().skip(1).position(|entry| entry.0 == name)? + 1;
+        let index = self.entries.iter().position(|entry| !entry.0.is_empty() && entry.0 == name)?;
         u16::try_from(index).ok().map(FolderId)
     }
 
@@ -299,9 +304,9 @@ impl Folders {
 
     /// What a client is told: `path`, or `NAME:path` in a further folder.
     pub fn show(&self, at: &WsPath) -> String {
-        match at.folder {
-            FolderId::ROOT => at.path.to_string(),
-            folder => format!("{}:{}", self.name(folder), at.path),
+        match self.name(at.folder) {
+            "" => at.path.to_string(),
+            name => format!("{name}:{}", at.path),
         }
     }
 }

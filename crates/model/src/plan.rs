@@ -235,12 +235,19 @@ pub struct Plan {
     pub diff: String,
     /// The change that this plan takes back, for `undo`.
     pub undoes: Option<crate::ChangeId>,
+    /// The command that a yes would let run, with all that decides what it may do; then there are no operations yet.
+    pub command: Option<Arc<str>>,
 }
 
 impl Plan {
-    /// What a human's yes binds to: every path, operation, pre-image, post-image and mode, and nothing else.
+    /// What a human's yes binds to: every path, operation, pre-image, post-image and mode, the command, and nothing else.
     pub fn digest(&self) -> Digest {
         let mut text = Vec::new();
+        if let Some(command) = &self.command {
+            // No verb is like it, and nothing follows.
+            text.extend_from_slice(b"run\0");
+            text.extend_from_slice(command.as_bytes());
+        }
         for op in &self.ops {
             encode(op, &mut text);
         }
@@ -317,6 +324,7 @@ mod tests {
             ops: vec![FileOp { at: at(path), op }],
             diff: String::new(),
             undoes: None,
+            command: None,
         }
     }
 
@@ -355,6 +363,8 @@ mod tests {
             plan(Op::MakeDir { mode: None }, "f"),
             plan(Op::MakeDir { mode: Some(0o700) }, "f"),
             plan(Op::RemoveDir, "f"),
+            Plan { ops: Vec::new(), command: Some("make".into()), ..plan(Op::RemoveDir, "f") },
+            Plan { ops: Vec::new(), command: Some("make all".into()), ..plan(Op::RemoveDir, "f") },
         ];
         let count = plans.len();
         plans.sort_by_key(|plan| *plan.digest().as_bytes());

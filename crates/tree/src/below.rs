@@ -97,10 +97,10 @@ fn tell(
 }
 
 /// A name and what it is.
-type Named = (Box<[u8]>, EntryKind);
+pub(crate) type Named = (Box<[u8]>, EntryKind);
 
 /// The entries of an open directory, but the temporary files of commits.
-fn names(dir: BorrowedFd<'_>) -> Result<Vec<Named>, Errno> {
+pub(crate) fn names(dir: BorrowedFd<'_>) -> Result<Vec<Named>, Errno> {
     let mut buffer = Vec::with_capacity(BUFFER);
     let mut entries = RawDir::new(dir, buffer.spare_capacity_mut());
     let mut found = Vec::new();

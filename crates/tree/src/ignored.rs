@@ -8,7 +8,7 @@ use cotenant_model::{FolderId, RelPath, WsPath};
 use crate::ignores::{Has, Rules};
 use crate::sys;
 use crate::tree::Tree;
-use crate::walk::Options;
+use crate::walk::{Noted, Options};
 
 /// Answers whether paths are ignored, each directory's rules read once. They are the rules of that moment: make a new
 /// one for another look.
@@ -33,11 +33,19 @@ impl Tree {
     /// The directories of a folder that are ignored as a whole, though what holds them is not; protected ones are not
     /// among them. Walks the folder.
     pub fn ignored_dirs(&self, folder: FolderId) -> Vec<WsPath> {
+        self.noted(folder, |noted| noted.ignored_dirs)
+    }
+
+    /// Everything protected in a folder, but what lies below something protected or ignored. Walks the folder.
+    pub fn protected_paths(&self, folder: FolderId) -> Vec<WsPath> {
+        self.noted(folder, |noted| noted.protected)
+    }
+
+    fn noted(&self, folder: FolderId, which: impl FnOnce(Noted) -> Vec<RelPath>) -> Vec<WsPath> {
         let start = WsPath { folder, path: RelPath::root() };
-        let options = Options { ignored_dirs: true, ..Options::default() };
-        let mut dirs = self.walk(&start, options).ignored_dirs;
-        dirs.sort_unstable();
-        dirs.into_iter().map(|path| WsPath { folder, path }).collect()
+        let mut paths = which(self.walk(&start, Options { note: true, ..Options::default() }).noted);
+        paths.sort_unstable();
+        paths.into_iter().map(|path| WsPath { folder, path }).collect()
     }
 }
 

@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::Read;
 
-use cotenant_model::{Digest, FolderId, RelPath};
+use cotenant_model::{Digest, FolderId, RelPath, WsPath};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 
@@ -66,6 +67,26 @@ impl Tree {
         Err(TreeError::Changing)
     }
 
+    /// The permission bits of what stands at `place`, a link itself included; `None` where nothing does.
+    pub fn mode(&self, place: &Place) -> Option<u32> {
+        sys::stat_leaf(place.parent.fd(), &place.leaf).ok().map(|meta| meta.stat.mode & 0o7777)
+    }
+
+    /// The names of a directory, at most so many; none where it cannot be read.
+    pub fn names_in(&self, dir: &WsPath, most: usize) -> Vec<Box<[u8]>> {
+        let Some(root) = self.root_dir(dir.folder) else { return Vec::new() };
+        let path: &[u8] = if dir.path.is_root() { b"." } else { dir.path.as_bytes() };
+        let opened = sys::open_beneath(root.fd(), path, OFlags::RDONLY | OFlags::DIRECTORY);
+        let found = opened.and_then(|dir| crate::below::names(dir.as_fd()));
+        found.unwrap_or_default().into_iter().take(most).map(|(name, _)| name).collect()
+    }
+
+    /// The time at which a change in a folder would be stamped now, by its file system: nanoseconds since the Unix epoch,
+    /// from a file that never has a name. `None` where the file system makes none.
+    pub fn stamp(&self, folder: FolderId) -> Option<i128> {
+        sys::time_at(self.root_dir(folder)?.fd())
+    }
+
     /// What the link at `place` says.
     pub fn link_target(&self, place: &Place) -> Result<Vec<u8>, TreeError> {
         if place.kind != Kind::Link {
@@ -121,7 +142,7 @@ pub(crate) fn is_same(place: &Place, stat: &Stat) -> bool {
 }
 
 /// Hands all bytes of `file` over, piece by piece.
-fn stream(mut file: &File, sink: &mut dyn FnMut(&[u8])) -> std::io::Result<()> {
+pub(crate) fn stream(mut file: &File, sink: &mut dyn FnMut(&[u8])) -> std::io::Result<()> {
     if !sys::may_wait() {
         return Err(sys::miss().into());
     }

@@ -1,5 +1,6 @@
 //! The allowed folders of a workspace, held by descriptors.
 
+use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -102,6 +103,17 @@ impl Tree {
         Ok(tree)
     }
 
+    /// The tree of one directory that is held already and has a name before the colon: a sandbox's view of the
+    /// workspace, which no path leads to from here. `host` is where it says it is, for people to read.
+    pub fn over(dir: OwnedFd, name: &str, host: &Path, rules: ClassRules) -> Result<Tree, OpenError> {
+        let failed = |errno| OpenError::Io { path: host.to_owned(), errno };
+        let dir = Arc::new(Dir::new(dir).map_err(failed)?);
+        let mut folders = Folders::default();
+        folders.add(name, vec![bytes(host)]);
+        let held = Held { dir: RwLock::new(dir), host: host.to_owned(), access: Access::ReadWrite };
+        Ok(Tree { folders, held: vec![held], rules, attributes: AttributeCache::default() })
+    }
+
     fn add(&mut self, name: &str, given: &Path, access: Access) -> Result<(), OpenError> {
         let failed = |errno| OpenError::Io { path: given.to_owned(), errno };
         let absolute = std::path::absolute(given).map_err(|_| failed(Errno::NOENT))?;
@@ -197,6 +209,10 @@ impl Tree {
         let (Some(root), Some(dir)) = (self.held.first(), self.root_dir(FolderId::ROOT)) else {
             return RootState::Removed;
         };
+        if !self.folders.name(FolderId::ROOT).is_empty() {
+            // A sandbox's view has no path of its own.
+            return RootState::Same;
+        }
         match sys::ident_of_path(&root.host) {
             Some(named) if named == dir.ident() => return RootState::Same,
             Some(_) => return RootState::Removed,

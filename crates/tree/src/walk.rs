@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::ignores::{Has, Rules};
 use crate::list::EntryKind;
+use crate::scan::{Key, RuleBook};
 use crate::sys::{self, Flavour};
 use crate::tree::Tree;
 
@@ -35,10 +36,12 @@ pub(crate) struct Options {
     pub(crate) include_ignored: bool,
     /// Also the temporary files of commits, which nobody else is to see.
     pub(crate) temporaries: bool,
-    /// The directories that are ignored are noted.
-    pub(crate) ignored_dirs: bool,
+    /// The directories that are ignored are noted, and everything that is protected.
+    pub(crate) note: bool,
     /// After so many entries no further directory is entered; `None` is unlimited.
     pub(crate) enough: Option<usize>,
+    /// Take the stat of every entry, and keep what is protected, though it is not entered.
+    pub(crate) keys: bool,
 }
 
 /// What was passed over, by reason.
@@ -86,6 +89,22 @@ struct Found {
     kind: EntryKind,
     /// The number of the list of what is in it, for a directory that was entered.
     list: Option<usize>,
+    /// Its stat, where that was asked for.
+    key: Option<Box<Key>>,
+}
+
+impl Found {
+    /// Takes its stat in the directory `fd`; false where it is gone.
+    fn stat(&mut self, fd: &OwnedFd, protected: bool) -> bool {
+        self.key = Key::of(fd.as_fd(), &self.name, protected).map(Box::new);
+        self.kind = self.key.as_ref().map_or(self.kind, |key| key.kind);
+        self.key.is_some()
+    }
+
+    /// Whether it is a directory that agents may look into.
+    fn opens(&self) -> bool {
+        self.kind == EntryKind::Dir && !self.key.as_ref().is_some_and(|key| key.protected)
+    }
 }
 
 /// What a walk found.
@@ -93,12 +112,51 @@ pub(crate) struct Walked {
     start: RelPath,
     /// The entries of each directory in order; the first is the start.
     lists: Vec<Vec<Found>>,
+    /// For each list, the rules that hold in its directory; kept where keys were asked for.
+    rules: Vec<Option<Arc<Rules>>>,
+    /// Directories that could not be read, or lie on another mount.
+    pub(crate) blind: Vec<RelPath>,
     pub(crate) left_out: LeftOut,
-    /// The directories that were ignored, where they were asked for; in no order.
-    pub(crate) ignored_dirs: Vec<RelPath>,
+    /// What was to be noted; in no order.
+    pub(crate) noted: Noted,
 }
 
 impl Walked {
+    /// Takes the walk apart: every entry with its key, in the order of [`Walked::for_each`], and for each directory that
+    /// was entered the rules that hold in it.
+    pub(crate) fn take_keys(
+        mut self,
+        each: &mut impl FnMut(&[u8], Box<Key>),
+        rules: &mut RuleBook,
+    ) -> Vec<RelPath> {
+        let mut path = self.start.as_bytes().to_vec();
+        let mut waiting: Vec<(usize, std::vec::IntoIter<Found>)> = Vec::new();
+        let mut enter = |walked: &mut Walked, list: usize, path: &[u8]| {
+            rules.insert(path.into(), walked.rules[list].take());
+            std::mem::take(&mut walked.lists[list]).into_iter()
+        };
+        waiting.push((path.len(), enter(&mut self, 0, &path)));
+        while let Some((above, list)) = waiting.last_mut() {
+            path.truncate(*above);
+            let Some(found) = list.next() else {
+                waiting.pop();
+                continue;
+            };
+            if *above > 0 {
+                path.push(b'/');
+            }
+            path.extend_from_slice(&found.name);
+            if let Some(key) = found.key {
+                each(&path, key);
+            }
+            if let Some(list) = found.list {
+                let below = enter(&mut self, list, &path);
+                waiting.push((path.len(), below));
+            }
+        }
+        self.blind
+    }
+
     /// Every entry in byte order of the paths, a directory counting as its path with `/`. The path is relative to the
     /// folder.
     pub(crate) fn for_each(&self, mut each: impl FnMut(&[u8], EntryKind)) {
@@ -140,7 +198,14 @@ struct Task {
 #[derive(Default)]
 struct Passed {
     left_out: LeftOut,
-    ignored_dirs: Vec<RelPath>,
+    noted: Noted,
+}
+
+/// Paths that a walk passed over and was to note.
+#[derive(Default)]
+pub(crate) struct Noted {
+    pub(crate) ignored_dirs: Vec<RelPath>,
+    pub(crate) protected: Vec<RelPath>,
 }
 
 /// What the threads share.
@@ -148,6 +213,8 @@ struct Shared<'t> {
     tree: &'t Tree,
     folder: FolderId,
     options: Options,
+    /// The rules of directories that are known already.
+    fixed: Option<&'t RuleBook>,
     state: Mutex<State>,
     /// Told of new tasks and of the end.
     changed: Condvar,
@@ -158,9 +225,11 @@ struct State {
     /// Tasks that wait or are worked on.
     open: usize,
     lists: Vec<Vec<Found>>,
+    rules: Vec<Option<Arc<Rules>>>,
+    blind: Vec<RelPath>,
     entries: usize,
     left_out: LeftOut,
-    ignored_dirs: Vec<RelPath>,
+    noted: Noted,
 }
 
 impl Tree {
@@ -168,14 +237,14 @@ impl Tree {
     /// not count: who names it wants to see it. (The folder itself is always named.)
     pub(crate) fn walk(&self, start: &WsPath, options: Options) -> Walked {
         let above = if options.include_ignored { None } else { self.rules_above(start) };
-        let walked = self.walk_with(start, options, above.clone());
+        let walked = self.walk_with(start, options, above.clone(), None);
         if above.is_some() && walked.left_out.ignored > 0 && walked.is_bare() {
-            return self.walk_with(start, options, None);
+            return self.walk_with(start, options, None, None);
         }
         walked
     }
 
-    fn rules_above(&self, start: &WsPath) -> Option<Arc<Rules>> {
+    pub(crate) fn rules_above(&self, start: &WsPath) -> Option<Arc<Rules>> {
         let root = self.root_dir(start.folder)?;
         let mut rules = None;
         let mut dir = RelPath::root();
@@ -187,19 +256,29 @@ impl Tree {
         rules
     }
 
-    fn walk_with(&self, start: &WsPath, options: Options, rules: Option<Arc<Rules>>) -> Walked {
+    /// Walks the directory `start` under the rules above it and, where a directory is in `fixed`, those it has there.
+    pub(crate) fn walk_with(
+        &self,
+        start: &WsPath,
+        options: Options,
+        rules: Option<Arc<Rules>>,
+        fixed: Option<&RuleBook>,
+    ) -> Walked {
         let first = Task { list: 0, path: start.path.clone(), depth: 1, rules };
         let shared = Shared {
             tree: self,
             folder: start.folder,
             options,
+            fixed,
             state: Mutex::new(State {
                 tasks: vec![first],
                 open: 1,
                 lists: vec![Vec::new()],
+                rules: vec![None],
+                blind: Vec::new(),
                 entries: 0,
                 left_out: LeftOut::default(),
-                ignored_dirs: Vec::new(),
+                noted: Noted::default(),
             }),
             changed: Condvar::new(),
         };
@@ -213,8 +292,14 @@ impl Tree {
             });
         }
         let state = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let State { lists, left_out, ignored_dirs, .. } = state;
-        Walked { start: start.path.clone(), lists, left_out, ignored_dirs }
+        Walked {
+            start: start.path.clone(),
+            lists: state.lists,
+            rules: state.rules,
+            blind: state.blind,
+            left_out: state.left_out,
+            noted: state.noted,
+        }
     }
 }
 
@@ -241,10 +326,18 @@ impl Shared<'_> {
             };
             drop(state);
             let mut passed = Passed::default();
-            let (found, rules) = self.read(&task, &mut buffer, &mut passed);
+            let read = self.read(&task, &mut buffer, &mut passed);
             state = self.lock();
             state.left_out.add(passed.left_out);
-            state.ignored_dirs.append(&mut passed.ignored_dirs);
+            state.noted.ignored_dirs.append(&mut passed.noted.ignored_dirs);
+            state.noted.protected.append(&mut passed.noted.protected);
+            let (found, rules) = read.unwrap_or_else(|error| {
+                // One that is gone by now is not there any more.
+                if error != Errno::NOENT {
+                    state.blind.push(task.path.clone());
+                }
+                (Vec::new(), None)
+            });
             self.settle(&mut state, &task, found, &rules);
         }
     }
@@ -255,9 +348,10 @@ impl Shared<'_> {
         let enough = self.options.enough.is_some_and(|enough| state.entries >= enough);
         if !enough && self.options.depth.is_none_or(|depth| task.depth < depth) {
             // The last one queued is taken first.
-            for dir in found.iter_mut().rev().filter(|found| found.kind == EntryKind::Dir) {
+            for dir in found.iter_mut().rev().filter(|found| found.opens()) {
                 let list = state.lists.len();
                 state.lists.push(Vec::new());
+                state.rules.push(None);
                 dir.list = Some(list);
                 let path = task.path.join(&dir.name);
                 state.tasks.push(Task { list, path, depth: task.depth + 1, rules: rules.clone() });
@@ -266,6 +360,9 @@ impl Shared<'_> {
             }
         }
         state.lists[task.list] = found;
+        if self.options.keys {
+            state.rules[task.list].clone_from(rules);
+        }
         state.open -= 1;
         if state.open == 0 {
             self.changed.notify_all();
@@ -278,34 +375,34 @@ impl Shared<'_> {
         task: &Task,
         buffer: &mut [MaybeUninit<u8>],
         passed: &mut Passed,
-    ) -> (Vec<Found>, Option<Arc<Rules>>) {
-        let Passed { left_out, ignored_dirs } = passed;
-        let (mut found, has) = match self.open(task).and_then(|fd| entries(&fd, buffer)) {
-            Ok(read) => read,
-            Err(Errno::XDEV) => {
-                left_out.mounts += 1;
-                return (Vec::new(), None);
-            }
-            Err(_) => {
-                left_out.unreadable += 1;
-                return (Vec::new(), None);
-            }
-        };
-        let rules = match self.options.include_ignored {
-            true => None,
-            false => Rules::enter(task.rules.clone(), self.tree, self.folder, &task.path, has),
+    ) -> Result<(Vec<Found>, Option<Arc<Rules>>), Errno> {
+        let Passed { left_out, noted } = passed;
+        let read = self.open(task).and_then(|fd| entries(&fd, buffer).map(|found| (fd, found)));
+        let (fd, (mut found, has)) = read.inspect_err(|error| match *error {
+            Errno::XDEV => left_out.mounts += 1,
+            _ => left_out.unreadable += 1,
+        })?;
+        let known = self.fixed.and_then(|fixed| fixed.get(task.path.as_bytes()));
+        let rules = match (self.options.include_ignored, known) {
+            (true, _) => None,
+            (false, Some(known)) => known.clone(),
+            (false, None) => Rules::enter(task.rules.clone(), self.tree, self.folder, &task.path, has),
         };
         let mut path = task.path.as_bytes().to_vec();
         if !path.is_empty() {
             path.push(b'/');
         }
         let above = path.len();
-        found.retain(|entry| {
+        found.retain_mut(|entry| {
             if is_temporary(&entry.name) {
                 return self.options.temporaries;
             }
-            if self.tree.rules.protects(&task.path, &entry.name) {
-                left_out.protected += 1;
+            let protected = self.tree.rules.protects(&task.path, &entry.name);
+            left_out.protected += usize::from(protected);
+            if protected && self.options.note {
+                noted.protected.push(task.path.join(&entry.name));
+            }
+            if protected && !self.options.keys {
                 return false;
             }
             path.truncate(above);
@@ -313,13 +410,14 @@ impl Shared<'_> {
             let ignored =
                 rules.as_ref().is_some_and(|rules| rules.ignores(&path, entry.kind == EntryKind::Dir));
             left_out.ignored += usize::from(ignored);
-            if ignored && entry.kind == EntryKind::Dir && self.options.ignored_dirs {
-                ignored_dirs.push(task.path.join(&entry.name));
+            if ignored && entry.kind == EntryKind::Dir && self.options.note {
+                noted.ignored_dirs.push(task.path.join(&entry.name));
             }
-            !ignored
+            // One that is gone by now is not there any more.
+            !ignored && (!self.options.keys || entry.stat(&fd, protected))
         });
         found.sort_unstable_by(order);
-        (found, rules)
+        Ok((found, rules))
     }
 
     fn open(&self, task: &Task) -> Result<OwnedFd, Errno> {
@@ -348,7 +446,7 @@ fn entries(fd: &OwnedFd, buffer: &mut [MaybeUninit<u8>]) -> Result<(Vec<Found>, 
             FileType::Unknown => kind_of(fd, name),
             _ => EntryKind::Other,
         };
-        found.push(Found { name: name.into(), kind, list: None });
+        found.push(Found { name: name.into(), kind, list: None, key: None });
     }
     Ok((found, has))
 }

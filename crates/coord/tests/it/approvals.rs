@@ -17,7 +17,7 @@ fn deny(reason: &str) -> HumanAnswer {
 
 fn approve(coord: &mut Coord, wire: &str) -> Result<Grant, AnswerError> {
     match coord.answer(Q, wire, HumanAnswer::Approve, NOW)? {
-        Answered::Approved(grant) => Ok(grant),
+        Answered::Approved(grant) => Ok(*grant),
         Answered::Denied => panic!("an approval is no denial"),
     }
 }
@@ -359,7 +359,7 @@ impl Walk {
             prop_assert!(grant.digest().matches(&wire), "and only the one that the human named");
             prop_assert!(self.grants.iter().all(|(of, _)| *of != q), "one grant at a time");
             self.approved[usize::from(q)] = Some(grant.digest());
-            self.grants.push((q, grant));
+            self.grants.push((q, *grant));
         }
         Ok(())
     }

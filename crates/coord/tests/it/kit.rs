@@ -79,6 +79,7 @@ pub(crate) fn plan(tool: &str, ops: Vec<(WsPath, Op)>) -> Plan {
         ops: ops.into_iter().map(|(at, op)| FileOp { at, op }).collect(),
         diff: String::new(),
         undoes: None,
+        command: None,
     }
 }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 fn plan(ops: Vec<FileOp>) -> Plan {
     let author = Author { agent: "a".into(), session: SessionId(1), task: None, turn: 1 };
-    Plan { author, tool: "edit_file".into(), ops, diff: String::new(), undoes: None }
+    Plan { author, tool: "edit_file".into(), ops, diff: String::new(), undoes: None, command: None }
 }
 
 fn content(text: &str) -> Content {

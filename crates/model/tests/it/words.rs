@@ -91,10 +91,14 @@ fn the_defaults_are_those_of_the_contract() {
         matches,
         context,
         regex_bytes,
+        command_s,
+        shown_ok_bytes,
+        shown_failed_bytes,
     } = Limits::default();
     assert_eq!((read_lines, read_bytes, answer_bytes), (600, 24 * 1024, 32 * 1024));
     assert_eq!((list, names, matches, context), (500, 100, 50, 10));
     assert_eq!((text_bytes, regex_bytes), (10_000_000, 256 * 1024));
+    assert_eq!((command_s, shown_ok_bytes, shown_failed_bytes), (60, 4 * 1024, 24 * 1024));
     let settings = Settings::default();
     assert_eq!(
         (settings.profile, settings.durability, settings.edits.stale),

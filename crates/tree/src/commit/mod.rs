@@ -3,6 +3,7 @@
 //! Only the engine's pipeline may name this module: it alone knows in which order the steps keep every byte. Nothing
 //! here follows a link, waits for a foreign writer, or removes a name that it was not told to remove.
 
+mod discard;
 mod disk;
 mod inode;
 mod meta;
@@ -12,6 +13,7 @@ mod temp;
 mod tests;
 mod writers;
 
+pub use discard::discard;
 pub use disk::{Flush, flush};
 pub use inode::{Grip, Inode, Stamp};
 pub use meta::{Attributes, Unlike};

@@ -273,3 +273,70 @@ fn a_listing_tells_every_name_below_and_only_names() {
         (expected.map(str::to_owned).to_vec(), listing("d"), 0)
     );
 }
+
+/// Where a path leads, a link being a link, to be taken away.
+fn place(tree: &Tree, path: &str) -> crate::Place {
+    tree.locate_link(&cotenant_model::WirePath { at: at(path), dir_only: false }).unwrap()
+}
+
+#[test]
+fn discarding_takes_all_that_is_in_a_directory_and_nothing_that_a_link_leads_to() {
+    let scratch = Scratch::new();
+    let tree = scratch.tree();
+    let deep = "out/".to_owned() + &vec!["d"; 200].join("/");
+    fs::create_dir_all(scratch.path(&deep)).unwrap();
+    fs::create_dir_all(scratch.path("kept/inner")).unwrap();
+    fs::write(scratch.path("kept/file"), "kept").unwrap();
+    fs::write(scratch.path(&format!("{deep}/leaf")), "x").unwrap();
+    for (index, dir) in ["out", "out/d", "out/d/d/d"].into_iter().enumerate() {
+        symlink(scratch.path("kept"), scratch.path(&format!("{dir}/absolute"))).unwrap();
+        symlink("../".repeat(index + 1) + "kept", scratch.path(&format!("{dir}/relative"))).unwrap();
+        symlink("nowhere", scratch.path(&format!("{dir}/dangling"))).unwrap();
+        fs::hard_link(scratch.path("kept/file"), scratch.path(&format!("{dir}/twin"))).unwrap();
+        let odd = fs::File::open(scratch.path(dir)).unwrap();
+        let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
+        rustix::fs::mknodat(odd.as_fd(), "fifo", fifo, mode, 0).unwrap();
+    }
+    for many in 0..500 {
+        fs::write(scratch.path(&format!("out/d/{many}")), "").unwrap();
+    }
+    discard(&place(&tree, "out")).unwrap();
+    assert!(scratch.path("out").symlink_metadata().is_err());
+    assert_eq!(fs::read(scratch.path("kept/file")).unwrap(), b"kept");
+    assert_eq!(fs::metadata(scratch.path("kept/file")).unwrap().nlink(), 1);
+    assert!(scratch.path("kept/inner").is_dir());
+}
+
+#[test]
+fn discarding_takes_what_stands_there_when_it_comes_and_is_content_with_nothing() {
+    let scratch = Scratch::new();
+    let tree = scratch.tree();
+    fs::create_dir(scratch.path("dir")).unwrap();
+    fs::write(scratch.path("dir/file"), "x").unwrap();
+    symlink("dir", scratch.path("link")).unwrap();
+    for path in ["absent", "dir/absent", "absent/below"] {
+        discard(&place(&tree, path)).unwrap();
+    }
+    discard(&place(&tree, "link")).unwrap();
+    assert!(scratch.path("link").symlink_metadata().is_err() && scratch.path("dir/file").exists());
+    // Gone between the look and the act.
+    let (file, dir) = (place(&tree, "dir/file"), place(&tree, "dir"));
+    fs::remove_dir_all(scratch.path("dir")).unwrap();
+    discard(&file).unwrap();
+    discard(&dir).unwrap();
+    // A directory where a file was, and a link where a directory was, are not what was looked at.
+    fs::write(scratch.path("f"), "x").unwrap();
+    fs::create_dir(scratch.path("d")).unwrap();
+    fs::create_dir(scratch.path("other")).unwrap();
+    fs::write(scratch.path("other/kept"), "x").unwrap();
+    let (file, dir) = (place(&tree, "f"), place(&tree, "d"));
+    fs::remove_file(scratch.path("f")).unwrap();
+    fs::create_dir(scratch.path("f")).unwrap();
+    fs::write(scratch.path("f/kept"), "x").unwrap();
+    fs::remove_dir(scratch.path("d")).unwrap();
+    symlink("other", scratch.path("d")).unwrap();
+    assert!(discard(&file).is_err());
+    assert!(discard(&dir).is_err());
+    assert!(scratch.path("f/kept").exists() && scratch.path("other/kept").exists());
+    assert!(scratch.path("d").symlink_metadata().unwrap().is_symlink());
+}

@@ -155,6 +155,19 @@ pub(crate) fn path_of(fd: impl AsFd) -> Result<std::path::PathBuf, Errno> {
     Ok(std::ffi::OsString::from_vec(path).into())
 }
 
+/// The time as the directory's file system stamps it, nanoseconds since the Unix epoch: that of a file without a name.
+/// `None` where such files are not to be had, or nothing may be written.
+pub(crate) fn time_at(dir: BorrowedFd<'_>) -> Option<i128> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(dir, ".", flags, Mode::RUSR | Mode::WUSR).ok()?;
+    Some(stat_beneath(file.as_fd()).ok()?.stat.ctime_ns)
+}
+
+/// Opens `path` beneath `dir` as it is, a link as a link, to look at it (`O_PATH`).
+pub(crate) fn open_entry(dir: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
+    open_beneath(dir, path, OFlags::PATH | OFlags::NOFOLLOW)
+}
+
 /// The same file once more, for reading only.
 pub(crate) fn reopen_for_reading(fd: impl AsFd) -> Result<OwnedFd, Errno> {
     use std::os::fd::AsRawFd;
