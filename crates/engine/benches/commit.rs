@@ -93,6 +93,7 @@ impl Bench {
             ops: vec![FileOp { at, op: Op::Replace { old: Entry::file(pre), new: Body::file(content) } }],
             diff: String::new(),
             undoes: None,
+            command: None,
         };
         let grant = self.coord.authorise(plan, Approver::Policy);
         let how = How {

@@ -24,6 +24,8 @@ pub struct Wish {
     pub profile: Profile,
     /// It takes back another's change: a human must agree in every profile.
     pub others_work: bool,
+    /// A hook wants a human to agree, whatever the profile.
+    pub asked: bool,
     /// A human gives the command: what would be asked is answered by that.
     pub by_human: bool,
     /// Folders that this session may only read, beside those that nobody may write.
@@ -66,7 +68,7 @@ impl Workspace {
         read_only.extend(&wish.read_only);
         let plan_mode =
             self.coord().session(wish.plan.author.session).is_some_and(|session| session.plan_mode);
-        judge(
+        let verdict = judge(
             &wish.plan,
             &JudgeFacts {
                 profile: wish.profile,
@@ -79,7 +81,8 @@ impl Workspace {
                 own_change: !wish.others_work,
                 undoable: true,
             },
-        )
+        );
+        if wish.asked && verdict == Verdict::Allow { Verdict::Ask } else { verdict }
     }
 
     /// Commits a grant.
@@ -154,7 +157,7 @@ impl Workspace {
         let answered = self.coord().answer(id, digest, answer, now)?;
         self.wake();
         Ok(match answered {
-            Answered::Approved(grant) => Some(grant),
+            Answered::Approved(grant) => Some(*grant),
             Answered::Denied => None,
         })
     }

@@ -2,12 +2,15 @@
 
 mod clock;
 mod findings;
+mod ignored;
 mod image;
 mod landing;
+mod seen;
 mod shelf;
 mod upkeep;
 mod workspace;
 
+pub mod effects;
 pub mod pipeline;
 
 pub use clock::Clock;

@@ -1,5 +1,6 @@
 //! A workspace that is open: its tree, its ledger, its coordinator and the pipeline between them.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,12 +9,15 @@ use std::time::Duration;
 use cotenant_coord::{ApprovalRules, Coord, Shown};
 use cotenant_ledger::{Keep, Ledger, LedgerOptions, Medium, Report};
 use cotenant_model::{
-    ClassRules, Code, Content, Digest, Durability, FolderId, Millis, Refusal, SessionId, Settings, WsPath,
+    Answer, ClassRules, Code, Content, Digest, Durability, FolderId, Millis, Refusal, SessionId, Settings,
+    WsPath,
 };
 use cotenant_text::{EditorConfig, Encoding};
 use cotenant_tree::{OpenError, Place, RootState, Tree, TreeError};
 
 use crate::clock::Clock;
+use crate::effects::Known;
+use crate::effects::Mark;
 use crate::image::Image;
 use crate::pipeline::{Pipeline, Question, Recovered};
 use crate::shelf::Shelf;
@@ -49,16 +53,33 @@ pub struct Workspace {
     woken: Condvar,
     shelf: Shelf,
     pub(crate) upkeep: Upkeep,
+    /// What of the workspace's files the ledger has.
+    known: Known,
     settings: Settings,
     rules: ApprovalRules,
     clock: Arc<dyn Clock>,
+    scratch: PathBuf,
 }
 
 impl Workspace {
     /// Opens the tree and the ledger, and recovers what a crash left (R5) before it returns.
     pub fn open(options: Options) -> Result<Workspace, Refusal> {
+        let tree = open_tree(&options.root, &options.settings)?;
+        Workspace::of(tree, options)
+    }
+
+    /// A workspace over a directory that is held already: a sandbox's view, whose paths begin with `NAME:`.
+    pub fn over(dir: OwnedFd, name: &str, options: Options) -> Result<Workspace, Refusal> {
+        let classes = class_rules(&options.settings)?;
+        let tree = Tree::over(dir, name, &options.root, classes);
+        let tree = tree.map_err(|error| unopened(&options.root, &error))?;
+        Workspace::of(tree, options)
+    }
+
+    fn of(tree: Tree, options: Options) -> Result<Workspace, Refusal> {
         let settings = options.settings;
-        let tree = Arc::new(open_tree(&options.root, &settings)?);
+        let tree = Arc::new(tree);
+        let scratch = options.state.join("run");
         let rules = ApprovalRules::new(&settings.approval_rules, tree.folders()).map_err(misconfigured)?;
         let ledger_options = LedgerOptions { dir: options.state, durability: settings.durability };
         let (ledger, unsealed) = Ledger::open(&ledger_options).map_err(|error| error.refusal())?;
@@ -74,15 +95,22 @@ impl Workspace {
             woken: Condvar::new(),
             shelf: Shelf::new(SHELF),
             upkeep: Upkeep::default(),
+            known: Known::default(),
             settings,
             rules,
             clock: options.clock,
+            scratch,
         })
     }
 
     /// The tree.
     pub fn tree(&self) -> &Tree {
         &self.tree
+    }
+
+    /// A private directory outside of the tree, for what lives only while commands run. It need not exist.
+    pub fn scratch(&self) -> &Path {
+        &self.scratch
     }
 
     /// The ledger, to read.
@@ -93,6 +121,11 @@ impl Workspace {
     /// The pipeline.
     pub(crate) fn pipeline(&self) -> &Pipeline {
         &self.pipeline
+    }
+
+    /// What of the workspace's files the ledger has.
+    pub(crate) fn known(&self) -> &Known {
+        &self.known
     }
 
     /// What was recovered when the workspace was opened.
@@ -108,6 +141,21 @@ impl Workspace {
     /// The approval rules.
     pub(crate) fn rules(&self) -> &ApprovalRules {
         &self.rules
+    }
+
+    /// The clock, to be shared.
+    pub fn shared_clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    /// What has landed by now.
+    pub fn mark(&self) -> Result<Mark, Refusal> {
+        Mark::now(&self.ledger).map_err(|error| error.refusal())
+    }
+
+    /// What an approval rule says of a tool at a path: the strictest answer, and the rule's number.
+    pub fn tool_rule(&self, tool: &str, at: &WsPath) -> Option<(Answer, usize)> {
+        self.rules.answer(tool, at)
     }
 
     /// The clock.
@@ -264,9 +312,13 @@ impl Workspace {
 
 /// The tree of a root by its settings.
 pub fn open_tree(root: &Path, settings: &Settings) -> Result<Tree, Refusal> {
-    let classes = ClassRules::new(&settings.protected_add, &settings.protected_except, &settings.generated);
-    let classes = classes.map_err(misconfigured)?;
+    let classes = class_rules(settings)?;
     Tree::open(root, &settings.folders, classes).map_err(|error| unopened(root, &error))
+}
+
+fn class_rules(settings: &Settings) -> Result<ClassRules, Refusal> {
+    let classes = ClassRules::new(&settings.protected_add, &settings.protected_except, &settings.generated);
+    classes.map_err(misconfigured)
 }
 
 fn misconfigured(why: String) -> Refusal {

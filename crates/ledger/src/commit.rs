@@ -9,7 +9,7 @@ use cotenant_model::{Change, ChangeId, ChangeKind, Content, Digest, Durability, 
 use crate::blobs::Image;
 use crate::journal::Draft;
 use crate::writer::Job;
-use crate::{INLINE_MAX, Idempotency, Intent, Ledger, LedgerError, space};
+use crate::{INLINE_MAX, Idempotency, Intent, Ledger, LedgerError, PinGuard, space};
 
 /// An intent on its way to the disk.
 #[must_use = "an intent is durable only once its ticket was waited for"]
@@ -135,6 +135,60 @@ pub fn store_file(ledger: &Ledger, file: BorrowedFd<'_>) -> Result<Digest, Ledge
     match ledger.watched(ledger.inner.blobs.copy(file))? {
         Image::Filed(digest) => Ok(digest),
         Image::Small(bytes) => store(ledger, &bytes),
+    }
+}
+
+/// Many images on their way into the store: nobody waits for the single one. They are pinned from the first.
+#[must_use = "the images are readable, or known not to be, only when all were waited for"]
+#[derive(Debug)]
+pub struct Storing<'l> {
+    ledger: &'l Ledger,
+    pins: PinGuard,
+    waiting: Vec<Receiver<Result<(), LedgerError>>>,
+}
+
+impl<'l> Storing<'l> {
+    /// Begins.
+    pub fn new(ledger: &'l Ledger) -> Storing<'l> {
+        Storing { ledger, pins: ledger.pin(&[]), waiting: Vec::new() }
+    }
+
+    /// Takes in the content of an open regular file, as [`store_file`] does.
+    pub fn file(&mut self, file: BorrowedFd<'_>) -> Result<Digest, LedgerError> {
+        self.ledger.trusted()?;
+        loop {
+            match self.ledger.watched(self.ledger.inner.blobs.copy(file))? {
+                Image::Small(bytes) => return self.bytes(bytes),
+                Image::Filed(digest) => {
+                    self.pins.add(digest);
+                    // Retention may have come in between.
+                    if has(self.ledger, digest) {
+                        return Ok(digest);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes in these bytes.
+    pub fn bytes(&mut self, bytes: Vec<u8>) -> Result<Digest, LedgerError> {
+        let digest = Digest::of(&bytes);
+        self.pins.add(digest);
+        if bytes.len() > INLINE_MAX {
+            return store(self.ledger, &bytes);
+        }
+        // Whoever comes to rely on it syncs it.
+        self.waiting.push(self.ledger.ask(Job::Image { digest, bytes, promised: false }));
+        Ok(digest)
+    }
+
+    /// Waits until all are readable; they stay as long as the guard. Not synced: see [`sync_blobs`]. On an error some may
+    /// not be stored.
+    pub fn done(self) -> Result<PinGuard, LedgerError> {
+        let wait =
+            |one: Receiver<Result<(), LedgerError>>| one.recv().unwrap_or_else(|_| Err(Ledger::gone()));
+        self.waiting.into_iter().try_for_each(wait)?;
+        Ok(self.pins)
     }
 }
 

@@ -75,6 +75,12 @@ impl Ledger {
         })
     }
 
+    /// The changes that are under way, oldest first.
+    pub fn unsealed(&self) -> Result<Vec<ChangeId>, LedgerError> {
+        self.settle();
+        Ok(self.read(rows::open_changes)?.into_iter().map(|change| change.id).collect())
+    }
+
     /// Changes, newest first; unsealed ones among them.
     pub fn history(&self, query: &Query) -> Result<Vec<Change>, LedgerError> {
         self.settle();

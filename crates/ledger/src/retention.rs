@@ -60,6 +60,14 @@ pub struct PinGuard {
     digests: Vec<Digest>,
 }
 
+impl PinGuard {
+    /// One more.
+    pub(crate) fn add(&mut self, digest: Digest) {
+        *self.pins.table().entry(digest).or_insert(0) += 1;
+        self.digests.push(digest);
+    }
+}
+
 impl Drop for PinGuard {
     fn drop(&mut self) {
         let mut table = self.pins.table();

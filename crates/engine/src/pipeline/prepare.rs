@@ -130,7 +130,7 @@ pub(super) fn prepare(desk: &Desk, plan: &Plan) -> Result<Prepared, Failure> {
     for op in ops {
         let failed = |miss| Failure { at: op.at.clone(), miss };
         let home = prepared.hold(desk, &home_of(&op.at, &fleeting)).map_err(failed)?;
-        let parent = match parent_of(&op.at) {
+        let parent = match op.at.dir() {
             parent if made.contains(&parent) => None,
             parent => Some(prepared.hold(desk, &parent).map_err(failed)?),
         };
@@ -159,17 +159,12 @@ fn paths_of(plan: &Plan, wanted: impl Fn(&Op) -> bool) -> BTreeSet<&WsPath> {
     plan.ops.iter().filter(|op| wanted(&op.op)).map(|op| &op.at).collect()
 }
 
-/// The directory that a path stands in.
-pub(super) fn parent_of(at: &WsPath) -> WsPath {
-    at.parent().unwrap_or_else(|| WsPath { folder: at.folder, ..WsPath::default() })
-}
-
 /// The directory of a path's temporary name: the nearest one that this change neither makes nor removes, so that
 /// recovery finds the name there whatever was done.
 pub(super) fn home_of<P: Ord + std::borrow::Borrow<WsPath>>(at: &WsPath, fleeting: &BTreeSet<P>) -> WsPath {
-    let mut home = parent_of(at);
+    let mut home = at.dir();
     while fleeting.contains(&home) && !home.path.is_root() {
-        home = parent_of(&home);
+        home = home.dir();
     }
     home
 }
@@ -189,7 +184,7 @@ impl Prepared {
     fn like(&mut self, desk: &Desk, op: &Op) -> Result<Option<Attributes>, Miss> {
         let Op::Create { like: Some(like), .. } = op else { return Ok(None) };
         let leaf = like.path.leaf().ok_or(Miss::NotAFile)?;
-        match Spot::new(self.hold(desk, &parent_of(like))?, leaf).look().doing("opening")? {
+        match Spot::new(self.hold(desk, &like.dir())?, leaf).look().doing("opening")? {
             Look::File(inode) => Ok(Some(Attributes::of(inode.fd())?)),
             Look::Link(_) => Ok(None),
             Look::Absent => Err(Miss::Vanished),
@@ -214,14 +209,14 @@ impl Prepared {
         if to.is_within(&op.at) && to != &op.at {
             return Err(Miss::IntoItself);
         }
-        let source = Spot::new(self.hold(desk, &parent_of(&op.at))?, op.at.path.leaf().ok_or(Miss::Exists)?);
+        let source = Spot::new(self.hold(desk, &op.at.dir())?, op.at.path.leaf().ok_or(Miss::Exists)?);
         let moving = moving(&source, &op.at, what)?;
         let home = self.hold(desk, &home_of(to, fleeting))?;
         if home.id().dev != source.dir().id().dev || home.id().mount_id != source.dir().id().mount_id {
             return Err(Miss::OtherDevice);
         }
         let leaf = to.path.leaf().ok_or(Miss::Exists)?;
-        let look = match parent_of(to) {
+        let look = match to.dir() {
             parent if made.contains(&parent) => Look::Absent,
             parent => Spot::new(self.hold(desk, &parent)?, leaf).look().doing("opening")?,
         };
@@ -348,7 +343,7 @@ impl Item {
     }
 
     fn intent_path(&mut self, dirs: &BTreeMap<WsPath, Arc<Held>>) -> IntentPath {
-        let parent = dirs.get(&parent_of(&self.at)).map_or(ParentId::default(), |held| {
+        let parent = dirs.get(&self.at.dir()).map_or(ParentId::default(), |held| {
             let id = held.id();
             ParentId { dev: id.dev, ino: id.ino, mount: id.mount_id }
         });
@@ -392,7 +387,7 @@ impl Item {
             dirs.insert(self.at.clone(), Arc::clone(&held));
             made = Some(held);
         }
-        let parent = dirs.get(&parent_of(&self.at)).cloned().ok_or(Miss::Vanished)?;
+        let parent = dirs.get(&self.at.dir()).cloned().ok_or(Miss::Vanished)?;
         let leaf = self.at.path.leaf().unwrap_or(b".");
         let pair = Pair { target: Spot::new(parent, leaf), temp: self.temp, at: self.at };
         let kept = self.pre.as_ref().is_none_or(|pre| pre.kept);

@@ -18,7 +18,7 @@ use super::back::Top;
 use super::desk::{Desk, Ours, Pair};
 use super::finish::{Finish, Rest};
 use super::miss::{Doing, Miss};
-use super::prepare::{home_of, parent_of};
+use super::prepare::home_of;
 
 /// What stands at a name, seen from an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,8 +159,8 @@ impl Finder<'_> {
             });
             return Ok(None);
         };
-        let parent = self.dir(&parent_of(&path.at))?;
-        let parent = parent.or_else(|| self.moved_in.get(&parent_of(&path.at)).cloned());
+        let parent = self.dir(&path.at.dir())?;
+        let parent = parent.or_else(|| self.moved_in.get(&path.at.dir()).cloned());
         let leaf = path.at.path.leaf().unwrap_or(b".");
         let temp = Spot::new(home, path.temp.as_bytes());
         let missing = parent.is_none();
@@ -178,8 +178,8 @@ impl Finder<'_> {
     /// Where a move comes from; `None` where that directory is gone, and for any other operation.
     fn source(&self, path: &IntentPath) -> Result<Option<Spot>, Miss> {
         let Some(from) = &path.from else { return Ok(None) };
-        let parent = self.dir(&parent_of(from))?;
-        let parent = parent.or_else(|| self.moved_in.get(&parent_of(from)).cloned());
+        let parent = self.dir(&from.dir())?;
+        let parent = parent.or_else(|| self.moved_in.get(&from.dir()).cloned());
         Ok(parent.zip(from.path.leaf()).map(|(parent, leaf)| Spot::new(parent, leaf)))
     }
 
@@ -188,7 +188,7 @@ impl Finder<'_> {
     fn home(&self, path: &IntentPath) -> Result<Option<Arc<Held>>, Miss> {
         let at = home_of(&path.at, &self.fleeting);
         let Some(home) = self.dir(&at)? else { return Ok(None) };
-        let same = at != parent_of(&path.at) || path.parent.ino == home.id().ino;
+        let same = at != path.at.dir() || path.parent.ino == home.id().ino;
         let named = || Spot::new(Arc::clone(&home), path.temp.as_bytes()).id().doing("looking beside");
         Ok(if same || named()?.is_some() { Some(home) } else { None })
     }

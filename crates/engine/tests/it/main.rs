@@ -11,6 +11,8 @@
 
 mod basics;
 mod crash;
+mod desk;
+mod direct;
 mod faults;
 mod foreign;
 mod keeping;
@@ -18,4 +20,5 @@ mod organise;
 mod races;
 mod remote;
 mod rig;
+mod staged;
 mod table;

@@ -152,6 +152,7 @@ pub fn plan(ops: Vec<FileOp>) -> Plan {
         ops,
         diff: String::new(),
         undoes: None,
+        command: None,
     }
 }
 

@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::PathBuf;
 
-use cotenant_ledger::{INLINE_MAX, Ledger, LedgerError, commit};
-use cotenant_model::{Code, Digest};
+use cotenant_ledger::{INLINE_MAX, Keep, Ledger, LedgerError, commit, prune};
+use cotenant_model::{Code, Digest, Millis};
 use proptest::prelude::*;
 
 use crate::{Folder, change, edit, in_namespace, intent, mount};
@@ -19,6 +19,43 @@ fn blob_path(folder: &Folder, digest: Digest) -> PathBuf {
 
 fn large(seed: u8) -> Vec<u8> {
     (0..300_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8 ^ seed).collect()
+}
+
+#[test]
+fn many_at_once_are_as_many_one_by_one() {
+    let folder = Folder::new();
+    let ledger = folder.open();
+    let path = folder.state().join("../many");
+    let mut storing = commit::Storing::new(&ledger);
+    let mut stored = Vec::new();
+    for number in 0..200_u32 {
+        let image = [&large(3)[..(number as usize * 137) % 40_000], &number.to_le_bytes()].concat();
+        let digest = if number % 2 == 0 {
+            storing.bytes(image.clone())
+        } else {
+            fs::write(&path, &image).unwrap();
+            storing.file(File::open(&path).unwrap().as_fd())
+        };
+        stored.push((digest.unwrap(), image));
+    }
+    let pins = storing.done().unwrap();
+    // Retention leaves them alone, though no change names them and they are old.
+    let years_later = Millis(4_000_000_000_000);
+    for _ in 0..2 {
+        prune(&ledger, years_later, Keep::default()).unwrap();
+    }
+    for (digest, image) in &stored {
+        assert_eq!(*digest, Digest::of(image));
+        assert_eq!(ledger.blob(*digest), Ok(Some(image.clone())));
+    }
+    let digests: Vec<Digest> = stored.iter().map(|(digest, _)| *digest).collect();
+    commit::sync_blobs(&ledger, &digests).unwrap();
+    drop(pins);
+    for later in [0, 2 * 24 * 3_600_000] {
+        prune(&ledger, Millis(years_later.0 + later), Keep::default()).unwrap();
+    }
+    assert!(stored.iter().all(|(digest, _)| ledger.blob(*digest) == Ok(None)));
+    let _ = fs::remove_file(path);
 }
 
 #[test]
