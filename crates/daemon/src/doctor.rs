@@ -5,6 +5,7 @@ use std::path::Path;
 
 use cotenant_ledger::Medium;
 use cotenant_model::{FolderId, Refusal};
+use cotenant_shell::sandbox::{Grade, Machine, Surroundings};
 use cotenant_tree::Tree;
 use serde_json::{Value, json};
 
@@ -38,7 +39,7 @@ pub fn report(root: &Path, homes: &Homes) -> Result<Value, Refusal> {
     let mut checks = own_tools(&tree);
     let state = settings.state_dir.clone().unwrap_or_else(|| place.state.clone());
     checks.push(state_folder(&state));
-    checks.extend(commands());
+    checks.extend(commands(&state));
     checks.extend(watching());
     let strays: Vec<String> = tree.strays().iter().map(|at| tree.folders().show(at)).collect();
     let list: Vec<Value> = checks
@@ -93,8 +94,38 @@ fn state_folder(state: &Path) -> Check {
     Check::new("G4", "state folder", ok, found)
 }
 
-/// G3 and G2: what shell commands can be run under.
-fn commands() -> Vec<Check> {
+/// G3 and G2: what shell commands can be run under; tried out, with nothing to run.
+fn commands(state: &Path) -> Vec<Check> {
+    let mut checks = kernel_parts();
+    let scratch = state.join(format!("doctor-{}", std::process::id()));
+    let around = Surroundings {
+        scratch: scratch.clone(),
+        hidden: vec![state.to_owned()],
+        environment: std::env::vars_os().collect(),
+        user_namespaces: true,
+    };
+    match Machine::probe(&around) {
+        Ok(machine) => {
+            let staged = machine.staged();
+            let tier = machine.direct_tier();
+            let found = staged.as_ref().map_or_else(Clone::clone, |()| "in use".to_owned());
+            checks.push(Check::new("G3", "commands on a copy", staged.is_ok(), found));
+            let direct = tier.grade() >= Grade::G2;
+            checks.push(Check::new("G2", "commands in the workspace", direct, tier.to_string()));
+            checks.extend(machine.report().into_iter().map(|part| {
+                let ok = part.state.is_ok();
+                Check::new("sandbox", part.name, ok, part.state.unwrap_or_else(|why| why))
+            }));
+        }
+        Err(error) => checks.push(Check::new("G3", "commands on a copy", false, error.to_string())),
+    }
+    // Nothing of it is needed any more; what cannot be removed is the next one's to remove.
+    let _ = fs::remove_dir_all(scratch);
+    checks
+}
+
+/// What the kernel has for commands.
+fn kernel_parts() -> Vec<Check> {
     let spaces =
         read("/proc/sys/user/max_user_namespaces").and_then(|most| most.parse::<u64>().ok()).unwrap_or(0);
     let overlay =

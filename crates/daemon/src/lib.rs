@@ -12,6 +12,7 @@ pub mod config;
 pub mod desk;
 pub mod doctor;
 mod hello;
+mod hooks;
 mod http;
 mod place;
 mod server;

@@ -1,12 +1,12 @@
-//! Starts the daemon as a process of its own and waits until it says that it can be reached.
+//! Processes: the daemon, started as one of its own and waited for until it can be reached; and the hooks of a workspace.
 
 use std::fs::OpenOptions;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{ChildStdout, Command, Stdio};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use cotenant_model::{Code, Refusal};
@@ -147,4 +147,233 @@ fn log_tail(place: &Place) -> io::Result<String> {
     let mut tail = Vec::new();
     log.take(LOG_TAIL).read_to_end(&mut tail)?;
     Ok(String::from_utf8_lossy(&tail).into_owned())
+}
+
+/// Bytes that a hook may say in all, on both its outputs.
+const SAID_MOST: usize = 1024 * 1024;
+
+/// A command line that is asked about a call.
+pub(crate) struct Script<'a> {
+    /// For the shell.
+    pub(crate) command: &'a str,
+    /// Where it runs.
+    pub(crate) cwd: &'a Path,
+    /// What it reads.
+    pub(crate) input: &'a [u8],
+    /// It is ended after so long.
+    pub(crate) limit: Duration,
+}
+
+/// What a script said, and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) end: ScriptEnd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScriptEnd {
+    /// By itself, with this status.
+    Code(i32),
+    /// By this signal, which was not ours.
+    Signal(i32),
+    /// It took longer than it may, and was ended.
+    Late,
+    /// It said more than it may, and was ended.
+    TooMuch,
+}
+
+impl Script<'_> {
+    /// Runs it to its end, in a process group of its own of which nothing is left afterwards.
+    pub(crate) fn run(&self) -> io::Result<Said> {
+        sys::inherit_nothing();
+        let mut child = Command::new("sh")
+            .arg("-c")
+            .arg(self.command)
+            .current_dir(self.cwd)
+            .env("CLAUDE_PROJECT_DIR", self.cwd)
+            .env_remove("COTENANT_SESSION")
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let talked = Talk::new(&mut child, self.input).and_then(|talk| talk.until_it_ends(self.limit));
+        // The child has not been waited for, so that its number still names its group and nobody else's.
+        let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        if let Some(group) = group {
+            // Whatever is left of it; a group without processes is as good.
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+        let status = child.wait()?;
+        let (talk, cut) = talked?;
+        let end = cut.unwrap_or_else(|| ended(status));
+        Ok(Said { stdout: talk.stdout.1, stderr: talk.stderr.1, end })
+    }
+}
+
+fn ended(status: ExitStatus) -> ScriptEnd {
+    match status.code() {
+        Some(code) => ScriptEnd::Code(code),
+        None => ScriptEnd::Signal(status.signal().unwrap_or(0)),
+    }
+}
+
+/// The pipes of a running script. None of them blocks.
+struct Talk<'a> {
+    input: &'a [u8],
+    stdin: Option<ChildStdin>,
+    stdout: (Option<ChildStdout>, Vec<u8>),
+    stderr: (Option<ChildStderr>, Vec<u8>),
+    /// Readable once the process has ended, whoever still holds its pipes.
+    process: std::os::fd::OwnedFd,
+}
+
+impl<'a> Talk<'a> {
+    fn new(child: &mut Child, input: &'a [u8]) -> io::Result<Talk<'a>> {
+        let process =
+            sys::pidfd(child.id()).ok_or_else(|| io::Error::other("no descriptor of the process"))?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let pipes = [
+            stdin.as_ref().map(AsFd::as_fd),
+            stdout.as_ref().map(AsFd::as_fd),
+            stderr.as_ref().map(AsFd::as_fd),
+        ];
+        for pipe in pipes.into_iter().flatten() {
+            rustix::io::ioctl_fionbio(pipe, true)?;
+        }
+        Ok(Talk { input, stdin, stdout: (stdout, Vec::new()), stderr: (stderr, Vec::new()), process })
+    }
+
+    /// Writes and reads until the process has ended; `Some` where it must be ended instead.
+    fn until_it_ends(mut self, limit: Duration) -> io::Result<(Talk<'a>, Option<ScriptEnd>)> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let over = self.wait(deadline)?;
+            self.write()?;
+            read(&mut self.stdout, SAID_MOST.saturating_sub(self.stderr.1.len()))?;
+            read(&mut self.stderr, SAID_MOST.saturating_sub(self.stdout.1.len()))?;
+            let cut = match over {
+                _ if self.stdout.1.len() + self.stderr.1.len() > SAID_MOST => Some(ScriptEnd::TooMuch),
+                Some(true) => None,
+                Some(false) => Some(ScriptEnd::Late),
+                None => continue,
+            };
+            return Ok((self, cut));
+        }
+    }
+
+    /// Waits for something to do: `Some(true)` once the process has ended, `Some(false)` once it is too late.
+    fn wait(&self, deadline: Instant) -> io::Result<Option<bool>> {
+        let mut fds = vec![PollFd::new(&self.process, PollFlags::IN)];
+        fds.extend(self.stdin.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::OUT)));
+        fds.extend(self.stdout.0.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+        fds.extend(self.stderr.0.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut fds, Some(&left)) {
+            Ok(_) if !fds[0].revents().is_empty() => Ok(Some(true)),
+            // However much it says: what has not ended by then is late.
+            Ok(_) => Ok((Instant::now() >= deadline).then_some(false)),
+            Err(rustix::io::Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes what the pipe takes; closes it at the end, and where nobody reads.
+    fn write(&mut self) -> io::Result<()> {
+        while let Some(pipe) = &mut self.stdin {
+            match pipe.write(self.input) {
+                Ok(0) => self.stdin = None,
+                Ok(count) => self.input = &self.input[count..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.stdin = None,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads what is there, one byte more than `most` at most; lets go of a pipe that has ended.
+fn read<R: Read>((pipe, said): &mut (Option<R>, Vec<u8>), most: usize) -> io::Result<()> {
+    let mut bytes = [0; 16 * 1024];
+    while let Some(open) = pipe
+        && said.len() <= most
+    {
+        match open.read(&mut bytes) {
+            Ok(0) => *pipe = None,
+            Ok(count) => said.extend_from_slice(&bytes[..count]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(command: &str, input: &[u8], limit_ms: u64) -> Said {
+        let script = Script { command, cwd: Path::new("/"), input, limit: Duration::from_millis(limit_ms) };
+        script.run().unwrap()
+    }
+
+    fn said(stdout: &str, stderr: &str, end: ScriptEnd) -> Said {
+        Said { stdout: stdout.into(), stderr: stderr.into(), end }
+    }
+
+    const LONG: u64 = 60_000;
+
+    #[test]
+    fn what_is_said_is_kept_apart_with_how_it_ended() {
+        assert_eq!(run("cat; echo no >&2; exit 3", b"in", LONG), said("in", "no\n", ScriptEnd::Code(3)));
+        assert_eq!(run("kill -TERM $$", b"", LONG), said("", "", ScriptEnd::Signal(15)));
+        assert_eq!(run("pwd; echo $CLAUDE_PROJECT_DIR", b"", LONG), said("/\n/\n", "", ScriptEnd::Code(0)));
+    }
+
+    #[test]
+    fn as_much_as_may_be_said_is_heard_and_no_more() {
+        let all = run("head -c 1048576 /dev/zero", b"", LONG);
+        assert_eq!((all.stdout.len(), all.end), (SAID_MOST, ScriptEnd::Code(0)));
+        let more = run("head -c 1048577 /dev/zero", b"", LONG);
+        assert_eq!(more.end, ScriptEnd::TooMuch);
+        let endless = run("yes >&2", b"", LONG);
+        assert_eq!((endless.stderr.len() <= SAID_MOST + 16 * 1024, endless.end), (true, ScriptEnd::TooMuch));
+    }
+
+    #[test]
+    fn nobody_waits_for_who_does_not_end_nor_for_what_it_left() {
+        assert_eq!(run("echo begun; exec sleep 1000", b"", 200), said("begun\n", "", ScriptEnd::Late));
+        // One that says something all the time is late, too.
+        let chatter = run("while :; do echo; read -r line < /proc/self/stat; done", b"", 200);
+        assert!(matches!(chatter.end, ScriptEnd::Late | ScriptEnd::TooMuch), "{:?}", chatter.end);
+        // The pipes are held by a child that goes on.
+        assert_eq!(run("sleep 1000 & echo done", b"", LONG), said("done\n", "", ScriptEnd::Code(0)));
+    }
+
+    #[test]
+    fn input_that_nobody_reads_or_that_is_long_does_not_block() {
+        let input = vec![b'x'; 3 * SAID_MOST];
+        assert_eq!(run("exec <&-; echo closed", &input, LONG), said("closed\n", "", ScriptEnd::Code(0)));
+        assert_eq!(run("true", &input, LONG), said("", "", ScriptEnd::Code(0)));
+        assert_eq!(run("wc -c", &input, LONG), said("3145728\n", "", ScriptEnd::Code(0)));
+        let echoed = run("head -c 1000000", &input, LONG);
+        assert_eq!((echoed.stdout.len(), echoed.end), (1_000_000, ScriptEnd::Code(0)));
+    }
+
+    #[test]
+    fn a_place_that_is_gone_is_an_error() {
+        let script = Script {
+            command: "true",
+            cwd: Path::new("/no/such/place"),
+            input: b"",
+            limit: Duration::from_secs(9),
+        };
+        assert!(script.run().is_err());
+    }
 }

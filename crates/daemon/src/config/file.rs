@@ -25,7 +25,7 @@ pub(super) struct Sections {
     pub(super) strikes: toml::Table,
     pub(super) watch: toml::Table,
     pub(super) index: toml::Table,
-    pub(super) exec: toml::Table,
+    pub(super) exec: Exec,
     pub(super) labels: Labels,
     pub(super) retention: Retention,
     pub(super) daemon: Daemon,
@@ -199,6 +199,7 @@ pub(super) struct Commands {
     pub(super) allow: Vec<CommandRule>,
     pub(super) network: Option<bool>,
     pub(super) env: Vec<String>,
+    pub(super) caches: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -216,8 +217,44 @@ pub(super) struct CommandRule {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Hooks {
-    pub(super) pre_tool_call: Vec<toml::Table>,
-    pub(super) post_tool_response: Vec<toml::Table>,
+    pub(super) pre_tool_call: Vec<HookEntry>,
+    pub(super) post_tool_response: Vec<HookEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HookEntry {
+    pub(super) matcher: Option<String>,
+    pub(super) command: Option<String>,
+    pub(super) timeout_s: Option<u64>,
+    pub(super) fail_open: Option<bool>,
+    pub(super) hooks: Option<Vec<ClaudeHook>>,
+}
+
+/// As in the settings of Claude Code. What is no command of theirs cannot be asked from here.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ClaudeHook {
+    #[serde(rename = "type")]
+    pub(super) kind: ClaudeKind,
+    pub(super) command: String,
+    pub(super) timeout: Option<u64>,
+    pub(super) fail_open: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ClaudeKind {
+    Command,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Exec {
+    pub(super) memory_mb: Option<u64>,
+    pub(super) cpu_s: Option<u64>,
+    pub(super) processes: Option<u64>,
+    pub(super) disk_mb: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]

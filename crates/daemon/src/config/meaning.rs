@@ -9,7 +9,7 @@ use cotenant_model::{
     Limits, Profile, Settings, StalePolicy, ToolSet,
 };
 
-use super::file;
+use super::{commands, file, hooks};
 
 /// The shortest token that is not guessed, in bytes.
 const TOKEN_MIN: usize = 8;
@@ -17,7 +17,11 @@ const TOKEN_MIN: usize = 8;
 /// The longest wait for a reviewer, in seconds: no call answers later than that.
 const WAIT_MAX: u64 = 50;
 
-type Checked<T> = Result<T, String>;
+/// The longest time that a command may have, in seconds.
+const COMMAND_MAX: u64 = 3600;
+
+/// What was read, or a sentence that says what is wrong.
+pub(super) type Checked<T> = Result<T, String>;
 
 /// The settings; the error is a sentence.
 pub(super) fn settings(sections: file::Sections, root: &Path) -> Checked<Settings> {
@@ -42,6 +46,9 @@ pub(super) fn settings(sections: file::Sections, root: &Path) -> Checked<Setting
         approval_wait_s,
         approval_rules: approvals.rules.into_iter().map(approval_rule).collect::<Checked<_>>()?,
         agents: agents(sections.agents, &folders)?,
+        commands: commands::commands(sections.commands, root)?,
+        hooks: hooks::hooks(sections.hooks)?,
+        exec: commands::exec(&sections.exec)?,
         idle_s: sections.daemon.idle_s,
         http_listen: sections.http.listen.map(loopback).transpose()?,
         http_tokens: tokens(sections.http.tokens)?,
@@ -54,7 +61,6 @@ pub(super) fn settings(sections: file::Sections, root: &Path) -> Checked<Setting
         protected_add: workspace.protected.add,
         protected_except: workspace.protected.except,
         generated,
-        ..defaults
     })
 }
 
@@ -116,8 +122,22 @@ fn limits(given: &file::Limits) -> Checked<Limits> {
         matches: at_least_one("matches", given.matches, defaults.matches)?,
         context: given.context.unwrap_or(defaults.context),
         regex_bytes: at_least_one("regex_bytes", given.regex_bytes, defaults.regex_bytes)?,
-        ..defaults
+        command_s: command_s(given.command_s.unwrap_or(defaults.command_s))?,
+        shown_ok_bytes: at_least_one("shown_ok_bytes", given.shown_ok_bytes, defaults.shown_ok_bytes)?,
+        shown_failed_bytes: at_least_one(
+            "shown_failed_bytes",
+            given.shown_failed_bytes,
+            defaults.shown_failed_bytes,
+        )?,
     })
+}
+
+/// No command runs longer than an hour, whoever asks.
+fn command_s(given: u64) -> Checked<u64> {
+    match given {
+        1..=COMMAND_MAX => Ok(given),
+        _ => Err(format!("[limits] command_s is {given}, and must be 1 to {COMMAND_MAX}.")),
+    }
 }
 
 fn tool_sets(given: Vec<file::Set>) -> Vec<ToolSet> {

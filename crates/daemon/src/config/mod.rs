@@ -1,6 +1,8 @@
 //! Reads `cotenant.toml`: every section of the contract, every key known, a slip answered with what was meant.
 
+mod commands;
 mod file;
+mod hooks;
 mod meaning;
 
 use std::fs;

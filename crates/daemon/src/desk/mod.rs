@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 pub use journal::verify_lines;
 
+use crate::hooks::{self, Hooks};
 use crate::{Admin, Opened, Opening, Peer, clock};
 
 /// The daemon's clocks, as the engine wants them.
@@ -43,13 +44,20 @@ pub struct Desk {
 
 /// Opens the workspace, with all recovery, for [`crate::run`].
 pub fn open(opening: Opening) -> Result<Opened, Refusal> {
+    let mut settings = opening.settings;
+    settings.protected_add.extend(hooks::scripts(&settings.hooks, &opening.place.root));
     let options = Options {
         root: opening.place.root.clone(),
         state: opening.place.state.join("ledger"),
-        settings: opening.settings,
+        settings,
         clock: Arc::new(Clocks),
     };
-    let toolbox = Arc::new(Toolbox::new(Arc::new(Workspace::open(options)?)));
+    let gate = Hooks::new(&options.settings)?;
+    let workspace = Arc::new(Workspace::open(options)?);
+    let toolbox = match gate {
+        Some(gate) => Toolbox::behind(workspace, Box::new(gate))?,
+        None => Toolbox::new(workspace)?,
+    };
     keep_house(toolbox.workspace());
     let desk = Desk::new(Arc::clone(&toolbox));
     Ok((toolbox, Arc::new(desk)))
@@ -172,7 +180,7 @@ impl Admin for Desk {
     }
 
     fn busy(&self) -> bool {
-        self.workspace().coord().pending().next().is_some()
+        self.workspace().coord().pending().next().is_some() || self.toolbox.is_running()
     }
 
     fn gone(&self, peer: &Peer) {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use cotenant_coord::Pending;
 use cotenant_model::{ApprovalId, Code, Refusal};
-use cotenant_tools::NotAnswered;
+use cotenant_tools::{Approved, NotAnswered};
 use serde_json::{Map, Value, json};
 
 use super::{Desk, text};
@@ -30,7 +30,10 @@ impl Desk {
         let folders = self.workspace().tree().folders();
         let paths: Vec<String> = question.paths().map(|at| folders.show(at)).collect();
         let now = self.workspace().clock().steady();
+        let asked = self.toolbox.asked_by(question.id);
         json!({
+            "hook": asked.as_ref().map(|asked| &asked.hook),
+            "why": asked.as_ref().map(|asked| &asked.reason),
             "id": question.id.to_string(),
             "agent": &*question.plan.author.agent,
             "task": question.plan.author.task.as_deref(),
@@ -58,7 +61,9 @@ impl Desk {
             .next(format!("cotenant pending --json shows it; then cotenant approve {id} --digest D")));
         };
         match self.toolbox.approve(id, digest) {
-            Ok(change) => Ok(json!({"id": id.to_string(), "change": change})),
+            Ok(Approved::Landed(change)) => Ok(json!({"id": id.to_string(), "change": change.to_string()})),
+            Ok(Approved::Done) => Ok(json!({"id": id.to_string(), "done": true})),
+            Ok(Approved::Runs(job)) => Ok(json!({"id": id.to_string(), "job": job.to_string()})),
             Err(not) => Err(not_answered(id, not)),
         }
     }

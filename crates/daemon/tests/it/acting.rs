@@ -21,6 +21,8 @@ use crate::fake::Fake;
 const FOLDER: &str = "COTENANT_TEST_FOLDER";
 const SOCKET: &str = "COTENANT_TEST_SOCKET";
 const IDLE: &str = "COTENANT_TEST_IDLE_MS";
+/// The daemon has the workspace of the product behind it instead of the fake one.
+pub(crate) const REAL: &str = "COTENANT_TEST_REAL";
 
 /// What runs [`as_the_daemon`] in a process of its own; `--root DIR` behind it counts as a filter that fits nothing.
 pub(crate) fn starter(folder: &Path, idle: Duration) -> Starter {
@@ -40,6 +42,7 @@ fn as_the_daemon() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let idle = Duration::from_millis(std::env::var(IDLE).unwrap().parse().unwrap());
     let homes = Homes { state: folder.join("state"), runtime: folder.join("run") };
+    let open = if std::env::var_os(REAL).is_some() { cotenant_daemon::desk::open } else { open };
     let ended = cotenant_daemon::run(&folder.join("root"), &Options { idle, homes }, open);
     ended.map_err(|refusal| refusal.to_string()).unwrap();
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use cotenant_daemon::config::{load, parse};
 use cotenant_model::{
-    Access, AgentRule, Answer, ApprovalRule, Code, Durability, FolderSpec, GeneratedRule, Profile, Settings,
-    StalePolicy, ToolSet,
+    Access, AgentRule, Answer, ApprovalRule, Code, CommandRule, Commands, Durability, ExecLimits, FolderSpec,
+    GeneratedRule, Hook, Profile, Settings, StalePolicy, ToolSet,
 };
 
 use crate::{Ground, refused};
@@ -41,7 +41,7 @@ fn every_section_is_read() {
         matches = 7
         context = 0
         regex_bytes = 9
-        command_s = 60
+        command_s = 90
         shown_ok_bytes = 100
         shown_failed_bytes = 200
         [tools]
@@ -61,13 +61,18 @@ fn every_section_is_read() {
         tools = ["core"]
         [commands]
         deny = [{ pattern = "rm *", match = ["rm -rf x"], not_match = ["ls"], reason = "no" }]
-        ask = []
+        ask = [{ pattern = "git push *", match = ["git push"] }]
         allow = [{ pattern = "ls" }]
-        network = false
-        env = ["PATH"]
+        network = true
+        env = ["JAVA_HOME"]
+        caches = ["/var/cache/build/", "/opt//cache"]
         [hooks]
-        pre_tool_call = [{ command = "check" }]
-        post_tool_response = []
+        pre_tool_call = [
+            { command = "check" },
+            { matcher = "Edit|Write", hooks = [
+                { type = "command", command = "one", timeout = 30 }, { type = "command", command = "two" }] },
+        ]
+        post_tool_response = [{ matcher = "*", command = "redact", timeout_s = 1, fail_open = true }]
         [leases]
         ttl_s = 100
         auto_claim = true
@@ -75,6 +80,10 @@ fn every_section_is_read() {
         [watch]
         [index]
         [exec]
+        memory_mb = 1
+        cpu_s = 2
+        processes = 3
+        disk_mb = 4
         [labels]
         rules = [{ paths = ["a"], confidentiality = "INTERNAL" }]
         ceilings = [{ sink = "network", confidentiality = "PUBLIC" }]
@@ -136,7 +145,36 @@ fn every_section_is_read() {
     };
     wanted.edits.tolerant = vec!["trailing-space".to_owned(), "indent".to_owned()];
     wanted.edits.stale = StalePolicy::Strict;
+    let rule = |pattern: &str, matches: &[&str], not_matches: &[&str], reason: &str, answer| CommandRule {
+        pattern: pattern.to_owned(),
+        matches: matches.iter().map(|text| (*text).to_owned()).collect(),
+        not_matches: not_matches.iter().map(|text| (*text).to_owned()).collect(),
+        reason: reason.to_owned(),
+        answer,
+    };
+    wanted.commands = Commands {
+        rules: vec![
+            rule("rm *", &["rm -rf x"], &["ls"], "no", Answer::Deny),
+            rule("git push *", &["git push"], &[], "", Answer::Ask),
+            rule("ls", &[], &[], "", Answer::Allow),
+        ],
+        network: true,
+        env: vec!["JAVA_HOME".to_owned()],
+        caches: vec![PathBuf::from("/var/cache/build"), PathBuf::from("/opt/cache")],
+    };
+    let hook = |matcher: Option<&str>, command: &str, timeout_s, fail_open| Hook {
+        matcher: matcher.map(str::to_owned),
+        command: command.to_owned(),
+        timeout_s,
+        fail_open,
+    };
+    let files = Some("Edit|Write");
+    wanted.hooks.pre_tool_call =
+        vec![hook(None, "check", 10, false), hook(files, "one", 30, false), hook(files, "two", 10, false)];
+    wanted.hooks.post_tool_response = vec![hook(None, "redact", 1, true)];
+    wanted.exec = ExecLimits { memory_mb: 1, cpu_s: 2, processes: 3, disk_mb: 4 };
     let limits = &mut wanted.limits;
+    (limits.command_s, limits.shown_ok_bytes, limits.shown_failed_bytes) = (90, 100, 200);
     (limits.read_lines, limits.read_bytes, limits.answer_bytes, limits.text_bytes) = (10, 2000, 3000, 4000);
     (limits.list, limits.names, limits.matches, limits.context, limits.regex_bytes) = (5, 6, 7, 0, 9);
     assert_eq!(settings, wanted);
@@ -164,6 +202,24 @@ fn an_unknown_word_names_the_nearest() {
         ("[limits\n", "BAD_INPUT path=cotenant.toml line=1\n"),
         ("[[hooks]]\n", "BAD_INPUT path=cotenant.toml line=1\n"),
         ("[commands]\ndeny = [{ reason = \"x\" }]\n", "BAD_INPUT path=cotenant.toml line=2\n"),
+        (
+            "[commands]\nask = [{ pattern = \"x\", matches = [] }]\n",
+            "BAD_INPUT path=cotenant.toml line=2 given=matches near=match\n",
+        ),
+        ("[commands]\ncache = []\n", "BAD_INPUT path=cotenant.toml line=2 given=cache near=caches\n"),
+        ("[exec]\nmemory = 1\n", "BAD_INPUT path=cotenant.toml line=2 given=memory near=memory_mb\n"),
+        (
+            "[hooks]\npre_tool_use = []\n",
+            "BAD_INPUT path=cotenant.toml line=2 given=pre_tool_use near=pre_tool_call\n",
+        ),
+        (
+            "[hooks]\npre_tool_call = [{ comand = \"x\" }]\n",
+            "BAD_INPUT path=cotenant.toml line=2 given=comand near=command\n",
+        ),
+        (
+            "[hooks]\npre_tool_call = [{ hooks = [{ type = \"http\", command = \"x\" }] }]\n",
+            "BAD_INPUT path=cotenant.toml line=2 given=http\n",
+        ),
     ] {
         let refusal = refused(parse(toml, root()));
         assert!(refusal.to_string().starts_with(start), "{toml}: {refusal}");
@@ -192,6 +248,44 @@ fn what_the_form_allows_and_sense_does_not_is_refused() {
             "[workspace]\nfolders = [{ name = \"lib\", path = \"l\", access = \"read\" }]\n[agents.ada]\nfolders = [{ name = \"lib\", access = \"read-write\" }]",
             "read-only for all",
         ),
+        ("[limits]\ncommand_s = 3601", "must be 1 to 3600"),
+        ("[limits]\ncommand_s = 0", "must be 1 to 3600"),
+        ("[limits]\nshown_ok_bytes = 0", "[limits] shown_ok_bytes is 0"),
+        ("[exec]\nprocesses = 0", "[exec] processes is 0"),
+        ("[commands]\ndeny = [{ pattern = \" \" }]", "[commands] deny: the rule \" \" has an empty pattern"),
+        ("[commands]\nask = [{ pattern = \"a\\u0000\" }]", "holds a control character"),
+        ("[commands]\nask = [{ pattern = \"a\\nb\" }]", "holds a control character"),
+        ("[commands]\nallow = [{ pattern = \"a\", match = [\"\"] }]", "an example that is no command"),
+        (
+            "[commands]\nallow = [{ pattern = \"a\", not_match = [\"\\u0000\"] }]",
+            "an example that is no command",
+        ),
+        ("[commands]\nenv = [\"A=B\"]", "is no name of a variable"),
+        ("[commands]\nenv = [\"\"]", "is no name of a variable"),
+        ("[commands]\nenv = [\"1A\"]", "is no name of a variable"),
+        ("[commands]\ncaches = [\"cache\"]", "must be an absolute path"),
+        ("[commands]\ncaches = [\"/a/../b\"]", "must be an absolute path without .."),
+        ("[commands]\ncaches = [\"~/../b\"]", "must be an absolute path without .."),
+        ("[commands]\ncaches = [\"/\"]", "must neither hold the workspace"),
+        ("[commands]\ncaches = [\"/work space/\"]", "must neither hold the workspace"),
+        ("[commands]\ncaches = [\"/work space/target\"]", "nor lie in it"),
+        ("[commands]\ncaches = [\"~/\"]", "the whole home folder"),
+        ("[commands]\ncaches = [\"~\"]", "must be an absolute path"),
+        ("[hooks]\npre_tool_call = [{}]", "neither a command nor hooks"),
+        ("[hooks]\npre_tool_call = [{ command = \" \" }]", "a command is empty"),
+        ("[hooks]\npre_tool_call = [{ command = \"a\\u0000\" }]", "a NUL"),
+        ("[hooks]\npre_tool_call = [{ command = \"a\", hooks = [] }]", "not both"),
+        ("[hooks]\npre_tool_call = [{ timeout_s = 1, hooks = [] }]", "give each of them a timeout"),
+        ("[hooks]\npre_tool_call = [{ command = \"a\", timeout_s = 0 }]", "must be 1 to 30 seconds"),
+        (
+            "[hooks]\npost_tool_response = [{ command = \"a\", timeout_s = 31 }]",
+            "[hooks] post_tool_response: a timeout is 31",
+        ),
+        (
+            "[hooks]\npre_tool_call = [{ hooks = [{ type = \"command\", command = \"a\", timeout = 60 }] }]",
+            "a timeout is 60",
+        ),
+        ("[hooks]\npre_tool_call = [{ command = \"a\", matcher = \"(\" }]", "is no regular expression"),
         ("[http]\nlisten = \"0.0.0.0:80\"", "[http] listen"),
         ("[http]\nlisten = \"192.168.1.1:80\"", "[http] listen"),
         ("[http]\nlisten = \"7777\"", "[http] listen"),
@@ -210,6 +304,13 @@ fn what_the_form_allows_and_sense_does_not_is_refused() {
         assert_eq!(refusal.code, Code::BadInput, "{toml}");
         assert!(refusal.message.contains(part), "{toml}: {refusal}");
     }
+}
+
+#[test]
+fn a_cache_may_lie_in_the_home_folder() {
+    let home = PathBuf::from(std::env::var_os("HOME").unwrap());
+    let settings = parse("[commands]\ncaches = [\"~/.cache/cargo/\"]", root()).unwrap();
+    assert_eq!(settings.commands.caches, [home.join(".cache/cargo")]);
 }
 
 #[test]

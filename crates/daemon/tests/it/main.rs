@@ -1,4 +1,4 @@
-//! The daemon as a process, its clients and its bridge; the workspace behind it is a fake one.
+//! The daemon as a process, its clients and its bridge; the workspace behind it is a fake one, but for hooks.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers, too")]
 
@@ -9,6 +9,7 @@ mod config;
 #[allow(dead_code, reason = "the tests of mcp use all of it")]
 #[path = "../../../mcp/tests/it/fake.rs"]
 mod fake;
+mod hooks;
 mod life;
 mod moved;
 
@@ -50,6 +51,13 @@ impl Ground {
     pub(crate) fn configured(toml: &str) -> Ground {
         let ground = Ground::new();
         fs::write(ground.place.root.join("cotenant.toml"), toml).unwrap();
+        ground
+    }
+
+    /// With the workspace of the product behind its daemon.
+    pub(crate) fn real(toml: &str) -> Ground {
+        let mut ground = Ground::configured(toml);
+        ground.starter.env.push((acting::REAL.to_owned(), "1".to_owned()));
         ground
     }
 
