@@ -61,7 +61,11 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 
 fn summary(name: &str, value: &Value) -> String {
     match name {
-        "approve" => format!("{} approved: landed as {}", text(value, "id"), text(value, "change")),
+        "approve" => match text(value, "job") {
+            "" if value.get("done").is_some() => format!("{} approved: done", text(value, "id")),
+            "" => format!("{} approved: landed as {}", text(value, "id"), text(value, "change")),
+            job => format!("{} approved: runs as {job}", text(value, "id")),
+        },
         "deny" => format!("{} denied", text(value, "id")),
         _ => {
             let list = value.get("pending").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -131,6 +135,10 @@ fn show(question: &Value) {
     let task = text(question, "task");
     let task = if task.is_empty() { String::new() } else { format!(" ({task})") };
     out::line(&out::safe(&format!("\n{}{task}", one_line(question))));
+    let (hook, why) = (text(question, "hook"), text(question, "why"));
+    if !hook.is_empty() {
+        out::line(&out::safe(&format!("asked by {hook}: {}", why.replace(['\n', '\r'], " "))));
+    }
     out::line(&out::safe(text(question, "diff")));
 }
 

@@ -63,7 +63,7 @@ fn kinded(arg: Arg, param: &Param) -> Arg {
         Kind::Number => arg.value_name("N").allow_negative_numbers(true),
         Kind::List => arg.action(ArgAction::Append).value_name("TEXT"),
         Kind::Edits | Kind::Object => arg.value_name("JSON"),
-        Kind::Text | Kind::Path => arg.value_name("TEXT").allow_hyphen_values(true),
+        Kind::Text | Kind::Path | Kind::Command => arg.value_name("TEXT").allow_hyphen_values(true),
     }
 }
 

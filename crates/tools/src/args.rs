@@ -272,9 +272,14 @@ fn coerce(tool: &Tool, param: &Param, value: Value) -> Result<Value, Refusal> {
         bad(tool, param.name, &format!("{} must be {wanted}, not {shown}", param.name))
     };
     match (param.kind, &value) {
-        (Kind::Text | Kind::Path, Value::String(_)) | (Kind::Flag, Value::Bool(_)) => Ok(value),
+        (Kind::Text | Kind::Path | Kind::Command, Value::String(_)) | (Kind::Flag, Value::Bool(_)) => {
+            Ok(value)
+        }
+        (Kind::Command, Value::Array(words)) => {
+            command_line(words).map(Value::from).ok_or_else(|| wrong("a text, or an array of texts"))
+        }
         (Kind::Text, Value::Number(number)) => Ok(number.to_string().into()),
-        (Kind::Text | Kind::Path, _) => Err(wrong("a text")),
+        (Kind::Text | Kind::Path | Kind::Command, _) => Err(wrong("a text")),
         (Kind::Choice(words), Value::String(word)) if words.contains(&word.as_str()) => Ok(value),
         (Kind::Choice(words), _) => Err(wrong(&format!("one of {}", words.join(", ")))),
         (Kind::Flag, Value::String(word)) => match word.to_ascii_lowercase().as_str() {
@@ -300,6 +305,31 @@ fn coerce(tool: &Tool, param: &Param, value: Value) -> Result<Value, Refusal> {
         (Kind::Edits, Value::Object(_)) => Ok(Value::Array(vec![value])),
         (Kind::List | Kind::Edits, _) => Err(wrong("an array")),
         (Kind::Object, _) => Err(wrong("an object")),
+    }
+}
+
+/// A command that came as words: the script of a `bash -lc SCRIPT`, else the words, quoted where they need it.
+fn command_line(words: &[Value]) -> Option<String> {
+    let words: Vec<&str> = words.iter().map(Value::as_str).collect::<Option<_>>()?;
+    match &words[..] {
+        [] => None,
+        [shell, flags, script] if is_shell(shell) && matches!(*flags, "-c" | "-lc" | "-cl") => {
+            Some((*script).to_owned())
+        }
+        words => Some(words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")),
+    }
+}
+
+fn is_shell(word: &str) -> bool {
+    matches!(word.rsplit('/').next(), Some("bash" | "sh"))
+}
+
+/// A word as the shell reads it back unchanged.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |ch: char| ch.is_ascii_alphanumeric() || "_./:,=@%+-".contains(ch);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 

@@ -13,13 +13,15 @@ use serde_json::{Map, Value, json};
 
 use crate::args::{Args, with_end_line};
 use crate::ctx::Ctx;
+use crate::gate::AskedBy;
 use crate::history::undo;
 use crate::host::{Answer, Call};
 use crate::planned::{After, Planned};
+use crate::questions::Then;
 use crate::registry;
 use crate::reply::{Reply, call_text, facts_json, refusal_json};
 use crate::tool::{Run, Tool};
-use crate::toolbox::{MOST_WAIT_MS, Toolbox};
+use crate::toolbox::Toolbox;
 
 /// Bytes of the diff that a human, or `dry_run`, is shown, unless `max_bytes` says otherwise.
 pub(crate) const DIFF: usize = 32 * 1024;
@@ -40,21 +42,28 @@ pub(crate) struct Heard<'a> {
     /// The arguments that `retry` would repeat.
     pub(crate) raw: Map<String, Value>,
     pub(crate) args: Args,
+    /// The gate wants a human to agree, whatever the profile.
+    pub(crate) asked: Option<AskedBy>,
+    /// When it arrived, on the steady clock.
+    pub(crate) began: Millis,
 }
 
 impl Toolbox {
-    /// Answers a call whose turn it is.
-    pub(crate) fn answer(&self, call: &Call) -> Answer {
+    /// Answers a call whose turn it is, and which arrived at `arrived`.
+    pub(crate) fn answer(&self, call: &Call, arrived: Millis) -> Answer {
         let began = self.begin(call);
-        let outcome = self.hear(call).and_then(|heard| self.once(&heard));
+        let outcome = self.hear(call, arrived).and_then(|heard| self.once(&heard));
         self.end(call, began, outcome)
     }
 
     /// The same where it succeeds without a wait. What refuses may look around for what was meant, and is left to a
-    /// thread that may.
+    /// thread that may; so is what a gate judges.
     pub(crate) fn answer_at_once(&self, call: &Call) -> Option<Answer> {
+        if self.gate.is_some() {
+            return None;
+        }
         let began = self.begin(call);
-        let outcome = self.hear(call).and_then(|heard| self.once(&heard));
+        let outcome = self.hear(call, began).and_then(|heard| self.once(&heard));
         (outcome.is_ok() && !cotenant_tree::has_missed()).then(|| self.end(call, began, outcome))
     }
 
@@ -83,10 +92,10 @@ impl Toolbox {
         };
         self.ws.coord().counted(call.session, &call.tool, code);
         self.note(call, code, self.ws.clock().steady().since(began));
-        answer
+        self.shown_to_gate(call, answer)
     }
 
-    fn hear<'a>(&self, call: &'a Call) -> Result<Heard<'a>, Refusal> {
+    fn hear<'a>(&self, call: &'a Call, began: Millis) -> Result<Heard<'a>, Refusal> {
         let Some(terms) = self.terms(call.session) else {
             return Err(Refusal::new(Code::SessionEnded, "This session has ended; nothing was done.")
                 .next("open a new one"));
@@ -95,7 +104,7 @@ impl Toolbox {
         let Some(tool) = tool else { return Err(self.no_tool(call, &terms.sets)) };
         let raw = with_end_line(tool, &call.args);
         let args = Args::decode(tool, &raw).map_err(|refusal| self.retryable(call, tool, &raw, refusal))?;
-        Ok(Heard { call, tool, raw, args })
+        Ok(Heard { call, tool, raw, args, asked: None, began })
     }
 
     /// A slip in an argument's name is mended by a short `retry` instead of sending everything again.
@@ -106,6 +115,10 @@ impl Toolbox {
         raw: &Map<String, Value>,
         refusal: Refusal,
     ) -> Refusal {
+        // A token repeats what does something, never a repetition.
+        if matches!(tool.run, Run::Retry) {
+            return refusal;
+        }
         let near = match (refusal.get("argument"), refusal.get("nearest")) {
             (Some(given), Some(near)) => (plain(given), plain(near)),
             _ => return refusal,
@@ -128,14 +141,15 @@ impl Toolbox {
         tool: &'static Tool,
         raw: &'a Map<String, Value>,
     ) -> Ctx<'a> {
-        Ctx { ws: &self.ws, session, tool, raw, now: self.ws.clock().steady() }
+        Ctx { ws: &self.ws, jobs: &self.jobs, session, tool, raw, now: self.ws.clock().steady() }
     }
 
     /// Runs a call at most once per idempotency key (R16).
     fn once(&self, heard: &Heard<'_>) -> Result<Done, Refusal> {
         let Some(key) = self.key(heard) else { return self.run(heard, None).map(Done::Reply) };
         let slot = (key.agent.to_string(), key.tool.to_string(), key.key.clone());
-        let claimed = self.ws.wait(MOST_WAIT_MS, |_| self.under_way().insert(slot.clone()).then_some(()));
+        let claimed =
+            self.ws.wait(self.left_ms(heard), |_| self.under_way().insert(slot.clone()).then_some(()));
         if claimed.is_none() {
             return Err(Refusal::new(
                 Code::Busy,
@@ -233,12 +247,17 @@ impl Toolbox {
         }
     }
 
-    fn run(&self, heard: &Heard<'_>, key: Option<&Idempotency>) -> Result<Reply, Refusal> {
+    /// Carries out a call that may run.
+    pub(crate) fn carry_out(&self, heard: &Heard<'_>, key: Option<&Idempotency>) -> Result<Reply, Refusal> {
+        if let Some((exec, raw)) = self.routed(heard)? {
+            return exec.carry_out(heard, raw);
+        }
         let ctx = self.ctx(heard.call.session, heard.tool, &heard.raw);
         let mut reply = match heard.tool.run {
             Run::Look(look) => look(&ctx, &heard.args)?,
             Run::Change(plan) => self.change(&ctx, heard, plan, key)?,
             Run::Retry => self.retry(heard)?,
+            Run::Shell(verb) => self.shell_call(verb, heard, key)?,
         };
         if !heard.args.ignored.is_empty() {
             reply = reply.fact("ignored", heard.args.ignored.clone());
@@ -248,18 +267,25 @@ impl Toolbox {
 
     /// Puts a plan through the pipeline, or before the human.
     fn land(&self, heard: &Heard<'_>, planned: Planned, key: Option<&Idempotency>) -> Result<Reply, Refusal> {
-        let wish = self.wish(heard.call.session, heard.tool, &planned, key);
+        let wish =
+            Wish { asked: heard.asked.is_some(), ..self.wish(heard.call.session, heard.tool, &planned, key) };
         match self.ws.submit(wish) {
             Ok(Submitted::Landed(landed)) => Ok(self.finish(heard.call.session, planned, &landed)),
             Ok(Submitted::Ask(plan)) => {
                 let diff = planned.diff(self.ws.tree().folders(), DIFF);
-                self.ask(heard, Plan { diff, ..*plan }, planned, key)
+                self.ask(heard, Plan { diff, ..*plan }, planned, Then::Lands, key)
             }
             Err(refusal) => Err(self.decorate(heard, refusal)),
         }
     }
 
-    fn wish(&self, session: SessionId, tool: &Tool, planned: &Planned, key: Option<&Idempotency>) -> Wish {
+    pub(crate) fn wish(
+        &self,
+        session: SessionId,
+        tool: &Tool,
+        planned: &Planned,
+        key: Option<&Idempotency>,
+    ) -> Wish {
         let now = self.ws.clock().steady();
         let turn = self.ws.coord().turn_for_change(session, now);
         let terms = self.terms(session);
@@ -269,6 +295,7 @@ impl Toolbox {
             also: planned.also.clone(),
             profile: terms.as_ref().map_or(self.ws.settings().profile, |terms| terms.profile),
             others_work: planned.others_work,
+            asked: false,
             by_human: terms.as_ref().is_some_and(|terms| terms.human),
             read_only: terms.as_ref().map(|terms| terms.read_only.clone()).unwrap_or_default(),
             durability: self.ws.durability(terms.as_ref().and_then(|terms| terms.durability)),
@@ -287,6 +314,7 @@ impl Toolbox {
             // Made where somebody will look at it: most plans are never asked about.
             diff: String::new(),
             undoes: planned.undoes,
+            command: None,
         }
     }
 
@@ -376,7 +404,7 @@ pub(crate) enum Done {
     Stored(Box<Answer>),
 }
 
-fn dry(ctx: &Ctx<'_>, args: &Args, planned: &Planned) -> Reply {
+pub(crate) fn dry(ctx: &Ctx<'_>, args: &Args, planned: &Planned) -> Reply {
     let bytes = args.count("max_bytes").unwrap_or(DIFF);
     let mut reply = planned.reply.clone().fact("dry_run", true);
     // The digest of what was not written would pass for that of the file.
@@ -446,6 +474,7 @@ impl Toolbox {
     fn no_tool(&self, call: &Call, sets: &[cotenant_model::ToolSet]) -> Refusal {
         let refusal = no_tool(&call.tool, sets);
         let near = registry::near(&call.tool, sets).and_then(registry::find);
+        let near = near.filter(|near| !matches!(near.run, Run::Retry));
         match near.filter(|near| Args::decode(near, &with_end_line(near, &call.args)).is_ok()) {
             Some(near) => {
                 let token = self.ctx(call.session, near, &call.args).retry_token();

@@ -13,12 +13,15 @@ use cotenant_tree::{ContentQuery, Kind, LineWindow, Output, Place, SearchError, 
 use serde_json::{Map, Value, json};
 
 use crate::args::{Args, canonical};
+use crate::shell::jobs::Jobs;
 use crate::tool::Tool;
 
 pub use cotenant_engine::Image as Loaded;
 
 /// Bytes of a diff in a refusal.
 const DIFF: usize = 2000;
+/// Arguments that a retry changes are shown up to so many bytes.
+const SET_SHOWN: usize = 400;
 /// Bytes of an answer at most, whatever is asked for.
 const ANSWER_MOST: usize = 10_000_000;
 /// A text is looked for in other files only within these sizes, in bytes: below it is everywhere, above it is costly.
@@ -28,6 +31,8 @@ const ELSEWHERE: std::ops::RangeInclusive<usize> = 8..=4000;
 pub struct Ctx<'a> {
     /// The workspace.
     pub ws: &'a Workspace,
+    /// The commands of all sessions.
+    pub(crate) jobs: &'a Jobs,
     /// Who calls.
     pub session: SessionId,
     /// The tool.
@@ -534,7 +539,26 @@ impl Ctx<'_> {
 
     /// A token that repeats this call.
     pub fn retry_token(&self) -> String {
-        self.keep_retry().to_string()
+        self.named(&self.keep_retry())
+    }
+
+    /// A token or a handle as the client sends it back: in a sandbox with its name before it.
+    fn named(&self, id: &dyn std::fmt::Display) -> String {
+        match self.ws.tree().folders().name(cotenant_model::FolderId::ROOT) {
+            "" => id.to_string(),
+            name => format!("{name}:{id}"),
+        }
+    }
+
+    /// A retry of the call with these arguments changed; where they are too long to be shown, the token has them already.
+    pub(crate) fn again(&self, set: Map<String, Value>) -> String {
+        let shown = Value::from(set);
+        if shown.to_string().len() <= SET_SHOWN {
+            return self.call("retry", json!({"token": self.retry_token(), "set": shown}));
+        }
+        let mut raw = self.raw.clone();
+        raw.extend(shown.as_object().cloned().unwrap_or_default());
+        self.call("retry", json!({"token": Ctx { raw: &raw, ..*self }.retry_token()}))
     }
 
     fn keep_retry(&self) -> RetryToken {
@@ -577,7 +601,8 @@ impl Ctx<'_> {
     /// Keeps a whole answer, for `read_more`.
     pub fn keep_handle(&self, title: &str, text: &str) -> String {
         let handle = cotenant_coord::Handle { title: title.to_owned(), bytes: text.as_bytes().into() };
-        self.ws.coord().keep_handle(self.session, handle, self.now).to_string()
+        let id = self.ws.coord().keep_handle(self.session, handle, self.now);
+        self.named(&id)
     }
 
     /// A reply with as much of `text` as fits into `bytes`; the rest stays behind a handle.

@@ -42,6 +42,7 @@ fn row(param: &Param) -> String {
         Kind::List => "texts".to_owned(),
         Kind::Edits => "`[{old_text, new_text, replace_all}]`".to_owned(),
         Kind::Object => "object".to_owned(),
+        Kind::Command => "text, or an array of words".to_owned(),
     };
     let mut about = param.about.replace('|', "\\|");
     if param.required {

@@ -63,6 +63,40 @@ pub struct Answer {
     pub structured: Option<Value>,
 }
 
+impl Answer {
+    /// Adds a line for the model: announced on line 1, below the notices that are there.
+    pub fn notice(&mut self, notice: &str) {
+        // A notice is one line: what is in it must not end the line and fake another.
+        let notice = notice.replace(['\n', '\r'], " ");
+        let (first, rest) =
+            self.text.split_once('\n').map_or((&*self.text, None), |(first, rest)| (first, Some(rest)));
+        // A fact's value with a space in it stands in quotes, so that this is one of ours.
+        let (facts, told) = first.rsplit_once("notices=").map_or((first, 0), |(facts, count)| {
+            let ours = facts.is_empty() || facts.ends_with(' ');
+            count.parse::<usize>().ok().filter(|_| ours).map_or((first, 0), |count| (facts, count))
+        });
+        let mut lines: Vec<&str> = rest.into_iter().flat_map(|rest| rest.split('\n')).collect();
+        let line = format!("! {notice}");
+        lines.insert(told.min(lines.len()), &line);
+        let space = if facts.is_empty() || facts.ends_with(' ') { "" } else { " " };
+        let text = format!("{facts}{space}notices={}\n{}", told + 1, lines.join("\n"));
+        if let Some(Value::Object(fields)) = &mut self.structured {
+            if let Value::Array(list) = fields.entry("notices").or_insert_with(|| Value::Array(Vec::new())) {
+                list.push(notice.into());
+            }
+            fields.insert("text".to_owned(), text.as_str().into());
+        }
+        self.text = text;
+    }
+
+    /// A fact of the answer or of the refusal that it is.
+    pub fn fact(&self, name: &str) -> Option<&Value> {
+        let of = |name: &str| self.meta.get(name).and_then(Value::as_object);
+        let facts = of("cotenant/facts").or_else(|| of("cotenant/refusal")?.get("facts")?.as_object());
+        facts?.get(name)
+    }
+}
+
 /// The workspace behind a transport. Every method may be called from any thread.
 pub trait Host: Send + Sync + 'static {
     /// Opens a session. A refusal (a root that is gone, a profile that is not allowed) ends the connection.

@@ -9,9 +9,9 @@ use crate::files::{
     search_files, write_file,
 };
 use crate::history::{list, list_trash, restore_file, rewind, show_change, undo};
-use crate::patch;
 use crate::session::{read_more, retry, whoami};
 use crate::tool::Tool;
+use crate::{patch, shell};
 
 /// Every tool, in the order of `tools/list`.
 pub static TOOLS: &[&Tool] = &[
@@ -24,6 +24,9 @@ pub static TOOLS: &[&Tool] = &[
     &patch::TOOL,
     &move_path::TOOL,
     &delete_file::TOOL,
+    &shell::RUN,
+    &shell::OUTPUT,
+    &shell::STOP,
     &undo::TOOL,
     &read_more::TOOL,
     &retry::TOOL,
@@ -35,6 +38,10 @@ pub static TOOLS: &[&Tool] = &[
     &restore_file::TOOL,
     &create_path::TOOL,
     &rename_path::TOOL,
+    &shell::EXEC_OPEN,
+    &shell::EXEC_RUN,
+    &shell::EXEC_PROMOTE,
+    &shell::EXEC_CLOSE,
 ];
 
 /// Names of other hosts' tools that do the same with the same arguments, after the alias table.

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 /// A tool's result before it is rendered.
 #[derive(Clone, Debug, Default)]
 pub struct Reply {
+    /// A word before the facts, such as `running`; for programs a flag.
+    pub lead: &'static str,
     /// Line 1, in order.
     pub facts: Vec<Fact>,
     /// Lines for the model, each rendered with `! ` before it.
@@ -28,6 +30,13 @@ impl Reply {
     #[must_use]
     pub fn fact(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<FactValue>) -> Reply {
         self.facts.push(Fact { name: name.into(), value: value.into() });
+        self
+    }
+
+    /// Sets the word before the facts.
+    #[must_use]
+    pub fn lead(mut self, word: &'static str) -> Reply {
+        self.lead = word;
         self
     }
 
@@ -64,8 +73,9 @@ impl Reply {
     /// The one text block: facts, the announced notices, the content.
     pub fn text(&self) -> String {
         let mut text = String::with_capacity(self.content.len() + 160);
-        for (index, fact) in self.facts.iter().enumerate() {
-            if index > 0 {
+        text.push_str(self.lead);
+        for fact in &self.facts {
+            if !text.is_empty() {
                 text.push(' ');
             }
             text.push_str(&fact.to_string());
@@ -89,6 +99,9 @@ impl Reply {
     /// All fields for programs; `text` is added by who prints it.
     pub fn json(&self) -> Map<String, Value> {
         let mut map = facts_json(&self.facts);
+        if !self.lead.is_empty() {
+            map.insert(self.lead.to_owned(), true.into());
+        }
         if !self.notices.is_empty() {
             map.insert("notices".to_owned(), self.notices.clone().into());
         }

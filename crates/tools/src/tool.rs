@@ -27,6 +27,27 @@ pub enum Kind {
     Edits,
     /// Any object.
     Object,
+    /// A command line; also taken as an array of words.
+    Command,
+}
+
+/// What is done with commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// One is run.
+    Run,
+    /// A job's new output, or its end, is waited for.
+    Output,
+    /// A job is ended.
+    Stop,
+    /// A sandbox is opened.
+    ExecOpen,
+    /// A command is run in a sandbox.
+    ExecRun,
+    /// What a sandbox holds becomes a plan.
+    ExecPromote,
+    /// A sandbox is thrown away.
+    ExecClose,
 }
 
 /// An argument.
@@ -71,6 +92,8 @@ pub enum Run {
     Change(fn(&Ctx<'_>, &Args) -> Result<Planned, Refusal>),
     /// Repeats an earlier call; the toolbox itself does it.
     Retry,
+    /// Has to do with commands; the toolbox itself does it.
+    Shell(Verb),
 }
 
 /// A tool.
@@ -94,7 +117,7 @@ pub struct Tool {
 impl Tool {
     /// Whether it can change the workspace.
     pub fn mutates(&self) -> bool {
-        !matches!(self.run, Run::Look(_))
+        !matches!(self.run, Run::Look(_) | Run::Shell(Verb::Output))
     }
 
     /// Whether it has an argument of that name.
@@ -140,7 +163,7 @@ impl Tool {
 
 fn property(param: &Param) -> Value {
     let mut property = match param.kind {
-        Kind::Text | Kind::Path => json!({"type": "string"}),
+        Kind::Text | Kind::Path | Kind::Command => json!({"type": "string"}),
         Kind::Choice(words) => json!({"type": "string", "enum": words}),
         Kind::Flag => json!({"type": "boolean"}),
         Kind::Number => json!({"type": "integer"}),

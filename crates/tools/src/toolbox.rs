@@ -1,24 +1,29 @@
 //! The workspace behind the wire: sessions and their terms, the order of calls, and what goes around every call.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use cotenant_coord::{Footprint, NewSession, Touch};
 use cotenant_engine::{Landed, Workspace};
 use cotenant_model::{
-    Access, Agent, AgentRule, ApprovalId, Code, Digest, Durability, FolderId, HUMAN, Profile, Refusal,
-    SessionId, ToolSet, WsPath,
+    Access, Agent, AgentRule, ApprovalId, ChangeId, Code, Digest, Durability, FolderId, HUMAN, Profile,
+    Refusal, SessionId, ToolSet, WsPath,
 };
 use serde_json::{Map, Value, json};
 
 use crate::args::{Args, with_end_line};
 use crate::files::read_file;
 use crate::files::rename_path::is_name;
+use crate::gate::Gate;
 use crate::host::{Answer, Call, Hello, Host, Ticket};
 use crate::planned::Planned;
 use crate::questions::Question;
 use crate::registry;
-use crate::tool::{Kind, Run, Tool};
+use crate::shell::exec::Execs;
+use crate::shell::host::ShellHost;
+use crate::shell::jobs::Jobs;
+use crate::shell::request::IgnoredDirs;
+use crate::tool::{Kind, Run, Tool, Verb};
 
 /// No call answers later.
 pub(crate) const MOST_WAIT_MS: u64 = 50_000;
@@ -32,8 +37,20 @@ pub struct Toolbox {
     terms: Mutex<HashMap<SessionId, Arc<Terms>>>,
     /// What lands, or is answered, when a human answers.
     pub(crate) questions: Mutex<HashMap<ApprovalId, Question>>,
+    /// What judges calls before they run, and their answers.
+    pub(crate) gate: Option<Box<dyn Gate>>,
     /// Keys of calls under way: the same key waits for the same answer (R16).
     pub(crate) under_way: Mutex<std::collections::HashSet<(String, String, String)>>,
+    /// What commands need of the machine.
+    pub(crate) shell: ShellHost,
+    /// The commands of all sessions.
+    pub(crate) jobs: Jobs,
+    /// The ignored directories, as they were found last.
+    pub(crate) ignored_dirs: IgnoredDirs,
+    /// The open sandboxes.
+    pub(crate) execs: Execs,
+    /// Itself, for the threads that follow commands.
+    me: Weak<Toolbox>,
 }
 
 /// What a session agreed to when it opened.
@@ -55,9 +72,40 @@ pub(crate) struct Terms {
 }
 
 impl Toolbox {
-    /// The tools of a workspace.
-    pub fn new(ws: Arc<Workspace>) -> Toolbox {
-        Toolbox { ws, terms: Mutex::default(), questions: Mutex::default(), under_way: Mutex::default() }
+    /// The tools of a workspace. Refused where the rules about commands are none.
+    pub fn new(ws: Arc<Workspace>) -> Result<Arc<Toolbox>, Refusal> {
+        Toolbox::with(ws, None)
+    }
+
+    /// The tools of a workspace, every call of an agent behind a gate.
+    pub fn behind(ws: Arc<Workspace>, gate: Box<dyn Gate>) -> Result<Arc<Toolbox>, Refusal> {
+        Toolbox::with(ws, Some(gate))
+    }
+
+    fn with(ws: Arc<Workspace>, gate: Option<Box<dyn Gate>>) -> Result<Arc<Toolbox>, Refusal> {
+        let shell = ShellHost::new(ws.settings())?;
+        Ok(Arc::new_cyclic(|me| Toolbox {
+            ws,
+            terms: Mutex::default(),
+            questions: Mutex::default(),
+            gate,
+            under_way: Mutex::default(),
+            shell,
+            jobs: Jobs::default(),
+            ignored_dirs: IgnoredDirs::default(),
+            execs: Execs::default(),
+            me: Weak::clone(me),
+        }))
+    }
+
+    /// Itself, to be held by a thread; `None` while it is dropped.
+    pub(crate) fn me(&self) -> Option<Arc<Toolbox>> {
+        self.me.upgrade()
+    }
+
+    /// Whether a command runs, so that the daemon must not end.
+    pub fn is_running(&self) -> bool {
+        self.jobs.any_running()
     }
 
     /// The workspace.
@@ -82,6 +130,7 @@ impl Toolbox {
     fn footprint(&self, tool: &'static Tool, args: &Map<String, Value>) -> Footprint {
         // What it repeats or takes back is known only later: it keeps its place among everything.
         if matches!(tool.run, Run::Retry)
+            || matches!(tool.run, Run::Shell(Verb::Run | Verb::ExecRun | Verb::ExecPromote))
             || matches!(tool.name, "undo" | "rewind" | "restore_file" | "apply_patch")
         {
             return Footprint::Everything;
@@ -182,6 +231,8 @@ impl Host for Toolbox {
         let now = self.ws.clock().steady();
         let _ended = self.ws.coord().end_session(session, now);
         self.all_terms().remove(&session);
+        self.jobs.end_session(session);
+        self.execs.end_session(session);
         self.ws.wake();
     }
 
@@ -216,8 +267,10 @@ impl Host for Toolbox {
     }
 
     fn call(&self, call: Call) -> Answer {
-        let ready = self.ws.wait(MOST_WAIT_MS, |coord| coord.ready(call.ticket.0).then_some(()));
-        let answer = if ready.is_some() { self.answer(&call) } else { self.render_refusal(&call, busy()) };
+        let arrived = self.ws.clock().steady();
+        let ready = self.ws.wait(self.waits_ms(&call), |coord| coord.ready(call.ticket.0).then_some(()));
+        let answer =
+            if ready.is_some() { self.answer(&call, arrived) } else { self.render_refusal(&call, busy()) };
         self.leave(call.ticket);
         answer
     }
@@ -260,14 +313,25 @@ impl Toolbox {
 
     /// Notes a landed change in the journal.
     pub(crate) fn note_change(&self, session: SessionId, planned: &Planned, landed: &Landed) {
+        self.note_files(session, landed.change, planned.undoes, &landed.files);
+    }
+
+    /// Notes a change of these files, with what they are now, in the journal.
+    pub(crate) fn note_files(
+        &self,
+        session: SessionId,
+        change: ChangeId,
+        undoes: Option<ChangeId>,
+        files: &[(WsPath, Option<Digest>)],
+    ) {
         let folders = self.ws.tree().folders();
         let file = |(at, post): &(WsPath, Option<Digest>)| json!({"path": folders.show(at), "digest": post.map(|digest| digest.hex())});
-        let files: Vec<Value> = landed.files.iter().map(file).collect();
+        let files: Vec<Value> = files.iter().map(file).collect();
         let body = json!({
-            "change": landed.change.to_string(),
+            "change": change.to_string(),
             "session": session.to_string(),
             "agent": &*self.agent(session),
-            "undoes": planned.undoes.map(|undone| undone.to_string()),
+            "undoes": undoes.map(|undone| undone.to_string()),
             "files": files,
         });
         self.ws.journal("change", body.to_string().as_bytes());
@@ -298,7 +362,7 @@ fn tool_sets(asked: Option<&Vec<ToolSet>>, ruled: Option<&Vec<ToolSet>>) -> Opti
     }
 }
 
-fn busy() -> Refusal {
+pub(crate) fn busy() -> Refusal {
     Refusal::new(
         Code::Busy,
         "An earlier call of this session on the same path is still under way; nothing was done.",

@@ -169,3 +169,22 @@ fn the_review_on_a_plain_terminal_takes_answers_line_by_line() {
     let listed = scratch.run(&["review", "--json"]).ok().json();
     assert_eq!(listed["pending"].as_array().map(Vec::len), Some(1), "{listed}");
 }
+
+#[test]
+fn the_human_is_told_which_hook_asks_and_why() {
+    let scratch = scratch();
+    let word = r#"{"decision": "ask", "reason": "it is\nthe changelog"}"#;
+    scratch.configure(&format!(
+        "[approvals]\nprofile = \"trusting\"\n[hooks]\npre_tool_call = [{{ matcher = \"Write\", command = '''printf %s '{word}' ''' }}]\n"
+    ));
+    scratch.run(&["config", "check"]).ok();
+    let mut agent = scratch.mcp().start();
+    agent.write("CHANGES", "x\n").refused("APPROVAL_PENDING").says("it is\\nthe changelog");
+    let shown = scratch.run(&["review"]);
+    assert!(shown.stdout.contains("\nasked by pre_tool_call[1]: it is the changelog\n"), "{shown:?}");
+    assert_eq!(pending(&scratch)["why"], "it is\nthe changelog");
+    // From a command line it is a call like any other.
+    let said = scratch.run(&["write-file", "OTHER", "x"]);
+    assert!(said.stdout.starts_with("APPROVAL_PENDING"), "{said:?}");
+    assert!(!scratch.path("CHANGES").exists() && !scratch.path("OTHER").exists());
+}

@@ -184,6 +184,9 @@ fn settings_are_checked_with_the_nearest_name() {
         ("[approvals]\nprofile = \"carefull\"\n", "careful"),
         ("[limits]\nread_lines = \"many\"\n", "line=2"),
         ("[durability]\nmode = \"quick\"\n", "full"),
+        ("[commands]\ndeny = [{ pattern = \"\" }]\n", "empty pattern"),
+        ("[hooks]\npre_tool_call = [{ comand = \"x\" }]\n", "command"),
+        ("[hooks]\npre_tool_call = [{ command = \"x\", timeout_s = 31 }]\n", "1 to 30"),
         ("[edits\n", "cotenant.toml"),
     ] {
         scratch.put("cotenant.toml", toml);

@@ -6,6 +6,7 @@ mod approvals;
 mod attacks;
 mod bad_input;
 mod cases;
+mod commands;
 mod contract;
 mod flow;
 mod human;

@@ -32,9 +32,16 @@ pub(super) struct Taken {
     pub(super) paths: usize,
 }
 
-/// Takes changes back, as far as they are about `only` (all where that is empty).
-pub(super) fn take_back(ctx: &Ctx<'_>, newest_first: &[Change], only: &[WsPath]) -> Result<Taken, Refusal> {
-    let set: BTreeSet<ChangeId> = newest_first.iter().map(|change| change.id).collect();
+/// Takes changes back, as far as they are about `only` (all where that is empty). `idle` are changes among them that come
+/// to nothing together: what they did to names they also took back.
+pub(super) fn take_back(
+    ctx: &Ctx<'_>,
+    newest_first: &[Change],
+    only: &[WsPath],
+    idle: &BTreeSet<ChangeId>,
+) -> Result<Taken, Refusal> {
+    let changes = newest_first.iter().map(|change| change.id);
+    let set: BTreeSet<ChangeId> = changes.chain(idle.iter().copied()).collect();
     let Some(oldest) = set.first() else { return Ok(Taken::default()) };
     let names = Names::since(ctx, *oldest, &set)?;
     let mut back = Back { ctx, world: World::new(ctx), names, set: &set, taken: Taken::default() };

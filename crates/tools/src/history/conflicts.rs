@@ -7,7 +7,7 @@ use cotenant_model::{
     Change, ChangeFile, ChangeId, ChangeKind, Code, Content, Digest, Millis, Refusal, WsPath,
 };
 use cotenant_text::{Clash, Conflict};
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::back::Taken;
 use crate::ctx::Ctx;
@@ -194,8 +194,6 @@ pub(super) fn image(ctx: &Ctx<'_>, digest: Digest, change: ChangeId) -> Result<C
 
 /// Bytes of all that a refusal shows of what is in the way.
 const BLOCK: usize = 2000;
-/// Bytes of the paths that the next call names.
-const LISTED: usize = 400;
 
 /// The refusal that lists what is in the way, and what would work: the clean paths alone, or a later point.
 pub(super) fn refusal(ctx: &Ctx<'_>, head: Refusal, taken: &Taken, later: Option<ChangeId>) -> Refusal {
@@ -248,14 +246,5 @@ fn block(troubles: &[Trouble]) -> String {
 /// The call again, with the clean paths alone.
 fn clean(ctx: &Ctx<'_>, taken: &Taken) -> String {
     let paths: Vec<String> = taken.clean.iter().map(|at| ctx.show(at)).collect();
-    let set = json!({"paths": paths});
-    let call = if set.to_string().len() <= LISTED {
-        json!({"token": ctx.retry_token(), "set": set})
-    } else {
-        // Too many to be named: the kept call has them.
-        let mut raw = ctx.raw.clone();
-        raw.insert("paths".to_owned(), paths.into());
-        json!({"token": Ctx { raw: &raw, ..*ctx }.retry_token()})
-    };
-    ctx.call("retry", call)
+    ctx.again(Map::from_iter([("paths".to_owned(), paths.into())]))
 }

@@ -35,10 +35,10 @@ pub const TOOL: Tool = Tool {
 };
 
 fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Planned, Refusal> {
-    let changes = without_undone(changes(ctx, args)?);
+    let (changes, idle) = without_undone(changes(ctx, args)?);
     let only = undo::paths(ctx, args)?;
     let Some(oldest) = changes.last().map(|change| change.id) else { return Err(nothing(ctx)) };
-    let taken = back::take_back(ctx, &changes, &only)?;
+    let taken = back::take_back(ctx, &changes, &only, &idle)?;
     if !taken.troubles.is_empty() {
         let head = Refusal::new(
             Code::UndoConflict,
@@ -120,8 +120,8 @@ fn session(ctx: &Ctx<'_>, agent: &str) -> Result<Option<cotenant_model::SessionI
     })
 }
 
-/// Without the pairs of a change and its undo, which are nothing together.
-fn without_undone(newest_first: Vec<Change>) -> Vec<Change> {
+/// Without the pairs of a change and its undo, which are nothing together; and those pairs.
+fn without_undone(newest_first: Vec<Change>) -> (Vec<Change>, BTreeSet<ChangeId>) {
     let mut gone: BTreeSet<ChangeId> = BTreeSet::new();
     for change in &newest_first {
         let undone = change.undoes.filter(|_| change.tool.as_ref() == undo::TOOL.name);
@@ -132,7 +132,8 @@ fn without_undone(newest_first: Vec<Change>) -> Vec<Change> {
             gone.extend([change.id, undone.id]);
         }
     }
-    newest_first.into_iter().filter(|change| !gone.contains(&change.id)).collect()
+    let left = newest_first.into_iter().filter(|change| !gone.contains(&change.id)).collect();
+    (left, gone)
 }
 
 /// Every name that a change touched.

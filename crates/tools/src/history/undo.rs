@@ -54,7 +54,7 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Planned, Refusal> {
         return Err(bad(&TOOL, "paths", &sentence)
             .next(ctx.call("show_change", json!({"change": change.id.to_string()}))));
     }
-    let taken = back::take_back(ctx, std::slice::from_ref(&change), &only)?;
+    let taken = back::take_back(ctx, std::slice::from_ref(&change), &only, &BTreeSet::new())?;
     if !taken.troubles.is_empty() {
         let head = Refusal::new(
             Code::UndoConflict,

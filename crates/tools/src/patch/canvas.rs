@@ -190,14 +190,14 @@ impl<'a> Canvas<'a> {
             .fact("target", target)
             .next("link to a path inside, relative to the link")
         };
-        let mut leads = at.parent().unwrap_or_else(|| WsPath { folder: at.folder, ..WsPath::default() });
+        let mut leads = at.dir();
         if target.starts_with(b"/") {
             return Err(out());
         }
         for name in target.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b".")) {
             leads = match name {
                 b".." if leads.path.is_root() => return Err(out()),
-                b".." => leads.parent().unwrap_or_else(|| WsPath { folder: at.folder, ..WsPath::default() }),
+                b".." => leads.dir(),
                 name => leads.join(name),
             };
         }
@@ -289,7 +289,6 @@ impl<'a> Canvas<'a> {
         let (body, applied, counts) = self.changed(&source, file, label, skip)?;
         let moved = matches!(file.op, Op::Rename { .. });
         let origin = self.at(&source)?.from.clone().filter(|_| moved).unwrap_or_else(|| source.clone());
-        let modes = None;
         if moved {
             self.at(&source)?.after = State::Absent;
         }
@@ -297,7 +296,7 @@ impl<'a> Canvas<'a> {
         sheet.after = State::Entry(body);
         sheet.from = Some(origin);
         let what = if moved { What::Renamed(source) } else { What::Copied(source) };
-        Ok(Done { at: to, what, applied, counts, modes })
+        Ok(Done { at: to, what, applied, counts, modes: None })
     }
 
     /// A file with the hunks of a section, and its mode.

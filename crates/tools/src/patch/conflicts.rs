@@ -13,8 +13,6 @@ use crate::files::overwrite;
 
 /// Bytes of all that is said of the conflicts.
 const BLOCK: usize = 2000;
-/// Bytes of the arguments that the next call shows.
-const SHOWN: usize = 400;
 /// Lines around a difference that count as read.
 const AROUND: usize = 3;
 
@@ -312,12 +310,12 @@ impl Offers {
                 paths.extend(self.paths);
                 set.insert("paths".to_owned(), paths.into());
             }
-            return format!("{} applies the patch so, all of it", again(ctx, set));
+            return format!("{} applies the patch so, all of it", ctx.again(set));
         }
         if fit > 0 {
             let set = Map::from_iter([("skip".to_owned(), [&wishes.skip[..], &self.skip].concat().into())]);
             let rest = look.map(|look| format!("; then {look} and edit_file there")).unwrap_or_default();
-            return format!("{} applies the other {fit}{rest}", again(ctx, set));
+            return format!("{} applies the other {fit}{rest}", ctx.again(set));
         }
         match look {
             Some(look) => format!("{look}, and send the patch again with the lines as they stand there"),
@@ -326,15 +324,4 @@ impl Offers {
             }
         }
     }
-}
-
-/// A retry of the call with these arguments changed; where they are too long to be shown, the token has them already.
-fn again(ctx: &Ctx<'_>, set: Map<String, Value>) -> String {
-    let set = Value::from(set);
-    if set.to_string().len() <= SHOWN {
-        return ctx.call("retry", json!({"token": ctx.retry_token(), "set": set}));
-    }
-    let mut raw = ctx.raw.clone();
-    raw.extend(set.as_object().cloned().unwrap_or_default());
-    ctx.call("retry", json!({"token": Ctx { raw: &raw, ..*ctx }.retry_token()}))
 }

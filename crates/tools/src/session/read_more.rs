@@ -1,12 +1,14 @@
 //! `read_more`: the rest of a shortened answer, or only its matching lines.
 
 use cotenant_model::{Code, HandleId, Refusal, ToolSet};
+use cotenant_shell::run::{Output, plain};
 use regex::RegexBuilder;
 use serde_json::json;
 
 use crate::args::Args;
 use crate::ctx::Ctx;
 use crate::reply::Reply;
+use crate::shell::from;
 use crate::tool::{Kind, Param, Run, Tool};
 
 /// The entry of the registry.
@@ -28,11 +30,16 @@ pub const TOOL: Tool = Tool {
 
 /// Matching lines of an answer at most.
 const MATCHES: usize = 200;
+/// Bytes of a command's output that are searched.
+const SEARCHED: usize = 64 << 20;
 
 fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Reply, Refusal> {
     let name = args.need("handle");
     let id = name.trim().parse::<HandleId>().ok();
     let kept = id.and_then(|id| ctx.ws.coord().handle(ctx.session, id, ctx.now));
+    if let Some(job) = id.and_then(|id| ctx.jobs.by_handle(ctx.session, id)) {
+        return of_command(ctx, args, name, job.process.output());
+    }
     let Some(kept) = kept else {
         return Err(Refusal::new(
             Code::HandleExpired,
@@ -46,6 +53,35 @@ fn run(ctx: &Ctx<'_>, args: &Args) -> Result<Reply, Refusal> {
         Some(pattern) => matching(ctx, args, name, &text, pattern),
         None => Ok(rest(ctx, args, name, &text)),
     }
+}
+
+/// The output of a command, which may be larger than memory: read where it is asked for.
+fn of_command(ctx: &Ctx<'_>, args: &Args, name: &str, output: &Output) -> Result<Reply, Refusal> {
+    if let Some(pattern) = args.text("pattern") {
+        let bytes = output.read(0, SEARCHED);
+        let next = bytes.len() as u64;
+        let reply = matching(ctx, args, name, &plain(&bytes), pattern)?;
+        return Ok(match next < output.len() {
+            true => reply.fact("searched_bytes", next).fact("of", output.len()),
+            false => reply,
+        });
+    }
+    let start = args.count("offset").unwrap_or(0) as u64;
+    let most = args.count("limit").unwrap_or(usize::MAX).min(ctx.answer_bytes(args)).max(1);
+    let (start, mut bytes) = from(output, start, most);
+    let mut next = start + bytes.len() as u64;
+    // Whole lines, unless there is none.
+    if next < output.len()
+        && let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n')
+    {
+        next -= (bytes.len() - end - 1) as u64;
+        bytes.truncate(end + 1);
+    }
+    let begin = next - bytes.len() as u64;
+    let reply =
+        Reply::new().fact("handle", name).fact("bytes", format!("{begin}-{next}")).fact("of", output.len());
+    let reply = if next < output.len() { reply.fact("next_offset", next) } else { reply };
+    Ok(reply.content(plain(&bytes).trim_end_matches('\n')))
 }
 
 /// Lines from `offset` (a byte, moved to the start of its line) on.

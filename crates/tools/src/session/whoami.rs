@@ -31,6 +31,7 @@ fn run(ctx: &Ctx<'_>, _args: &Args) -> Result<Reply, Refusal> {
     let mut reply = identity(ctx);
     let mut lines = Vec::new();
     changed(ctx, &mut lines);
+    jobs(ctx, &mut lines);
     pending(ctx, &mut lines);
     refusals(ctx, &mut lines);
     let notices: Vec<String> = {
@@ -118,6 +119,19 @@ fn changed(ctx: &Ctx<'_>, lines: &mut Vec<String>) {
     }
     for at in work.unseen.keys().filter(|at| !work.changed.contains_key(*at)).take(FILES) {
         lines.push(format!("reload {}{}", ctx.show(at), entry(at)));
+    }
+}
+
+/// Commands that run, and how the last one ended.
+fn jobs(ctx: &Ctx<'_>, lines: &mut Vec<String>) {
+    let jobs = ctx.jobs.of(ctx.session);
+    let running = jobs.iter().filter(|job| job.end().is_none()).take(FILES);
+    lines.extend(running.map(|job| {
+        let seconds = ctx.now.since(job.began) / 1000;
+        format!("job: {} running {seconds} s `{}`", job.id, job.brief())
+    }));
+    if let Some(last) = jobs.iter().rev().find(|job| job.end().is_some()) {
+        lines.push(format!("last command: {} `{}`", last.handle, last.brief()));
     }
 }
 

@@ -313,13 +313,15 @@ impl Run<'_> {
         let session = self.arena.sessions[by];
         let author = Author { agent: AGENTS[by].into(), session, task: None, turn: 1 };
         let classes = vec![ClassHit::ordinary(); ops.len()];
-        let plan = Plan { author, tool: "test".into(), ops, diff: String::new(), undoes: None };
+        let plan =
+            Plan { author, tool: "test".into(), ops, diff: String::new(), undoes: None, command: None };
         let wish = Wish {
             also: Vec::new(),
             plan,
             classes,
             profile: Profile::Trusting,
             others_work: false,
+            asked: false,
             by_human: false,
             read_only: Vec::new(),
             durability: Durability::Fast,

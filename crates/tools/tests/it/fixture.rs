@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cotenant_engine::{Clock, Options, Workspace};
-use cotenant_model::{Millis, Profile, SessionId, Settings, ToolSet};
+use cotenant_model::{Millis, Profile, Refusal, SessionId, Settings, ToolSet};
 use cotenant_tools::Toolbox;
+use cotenant_tools::gate::Gate;
 use cotenant_tools::host::{Answer, Call, Hello, Host};
 use serde_json::{Map, Value};
 
@@ -39,6 +40,18 @@ impl Fixture {
     }
 
     pub(crate) fn with(settings: Settings) -> Fixture {
+        Fixture::made(settings, Toolbox::new)
+    }
+
+    /// With every call behind a gate.
+    pub(crate) fn behind(settings: Settings, gate: Box<dyn Gate>) -> Fixture {
+        Fixture::made(settings, |workspace| Toolbox::behind(workspace, gate))
+    }
+
+    fn made(
+        settings: Settings,
+        toolbox: impl FnOnce(Arc<Workspace>) -> Result<Arc<Toolbox>, Refusal>,
+    ) -> Fixture {
         let base = cotenant_testkit::fresh_directory(&std::env::temp_dir(), "tools");
         std::fs::create_dir_all(base.join("root")).unwrap();
         let clock = Arc::new(Hand(AtomicU64::new(1000)));
@@ -49,7 +62,7 @@ impl Fixture {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
         };
         let workspace = Workspace::open(options).unwrap_or_else(|refusal| panic!("{refusal}"));
-        let toolbox = Arc::new(Toolbox::new(Arc::new(workspace)));
+        let toolbox = toolbox(Arc::new(workspace)).unwrap_or_else(|refusal| panic!("{refusal}"));
         let session = open(&toolbox, "agent-a");
         Fixture { base, toolbox, session, clock }
     }

@@ -83,6 +83,9 @@ fn every_tool_of_this_issue_is_registered_once() {
             "apply_patch",
             "move_path",
             "delete_file",
+            "run_command",
+            "command_output",
+            "stop_command",
             "undo",
             "read_more",
             "retry",
@@ -91,4 +94,5 @@ fn every_tool_of_this_issue_is_registered_once() {
     );
     assert_eq!(names(ToolSet::History), ["history", "show_change", "rewind", "list_trash", "restore_file"]);
     assert_eq!(names(ToolSet::Organise), ["create_path", "rename_path"]);
+    assert_eq!(names(ToolSet::Exec), ["exec_open", "exec_run", "exec_promote", "exec_close"]);
 }

@@ -150,7 +150,9 @@ fn what_the_settings_say_of_an_agent_is_only_narrowed_by_its_flags() {
         "a tool outside of the list: {}",
         refused.text
     );
-    assert!(!f.toolbox.instructions(session).contains("run_command"), "only tools that there are");
+    assert!(f.toolbox.instructions(session).contains("run_command"));
+    let organising = open(None, Some(vec![ToolSet::Organise]));
+    assert!(!f.toolbox.instructions(organising).contains("run_command"), "only tools that there are");
 }
 
 #[test]

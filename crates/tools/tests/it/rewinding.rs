@@ -197,3 +197,17 @@ fn the_repository_is_not_touched() {
     f.ok("rewind", json!({"turn": 1}));
     assert_eq!((repository(&f), f.get("third/lib/a").as_str()), (before, "x\n"));
 }
+
+#[test]
+fn a_move_undone_and_done_again_is_taken_back_with_what_came_after() {
+    let f = Fixture::new();
+    f.put("a", "one\n");
+    f.ok("read_file", json!({"path": "a"}));
+    let first = fact(&f.ok("move_path", json!({"from": "a", "to": "d/x"})), "change").unwrap();
+    let undone = fact(&f.ok("undo", json!({"change": first})), "change").unwrap();
+    f.ok("undo", json!({"change": undone}));
+    f.ok("edit_file", json!({"path": "d/x", "old_text": "one", "new_text": "two"}));
+    f.ok("rewind", json!({"change": first}));
+    assert_eq!(f.get("a"), "one\n");
+    assert!(!f.has("d"));
+}
