@@ -1,6 +1,6 @@
 //! What the kernel is asked to allow a command: namespaces, an overlay, Landlock, seccomp.
 //!
-//! A command gets a root of its own making ([`view`]), in which its folders lie as an overlay (staged) or as they are
+//! A command gets a root of its own making (`view`), in which its folders lie as an overlay (staged) or as they are
 //! (direct). Landlock and seccomp say the same again in their own words. What this machine lacks is found once
 //! ([`Machine::probe`]) and named in every result ([`Tier`]); a weaker sandbox than the one asked for is never used
 //! in silence.
