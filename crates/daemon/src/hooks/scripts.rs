@@ -55,8 +55,8 @@ mod tests {
             ("./hooks/check.sh --strict src/lib.rs", Some("hooks/check.sh")),
             ("\"$CLAUDE_PROJECT_DIR\"/hooks/check.sh", Some("hooks/check.sh")),
             ("${CLAUDE_PROJECT_DIR}/check.sh", Some("check.sh")),
-            ("/work/check.sh", Some("check.sh")),
-            ("/work/sub//check.sh", Some("sub/check.sh")),
+            ("/srv/w/check.sh", Some("check.sh")),
+            ("/srv/w/sub//check.sh", Some("sub/check.sh")),
             ("python3 -u hooks/check.py src/lib.rs", Some("hooks/check.py")),
             ("sh check.sh", Some("check.sh")),
             ("/usr/bin/env python3 check.py", Some("check.py")),
@@ -69,7 +69,7 @@ mod tests {
             ("sh", None),
             ("", None),
         ] {
-            assert_eq!(script(command, Path::new("/work")).as_deref(), wanted, "{command}");
+            assert_eq!(script(command, Path::new("/srv/w")).as_deref(), wanted, "{command}");
         }
     }
 }

@@ -125,17 +125,17 @@ mod tests {
         let class = |_: &RelPath| PathClass::Ordinary;
         let writable = ["/home/dev/.cache/cargo/".to_owned()];
         let around = Surroundings {
-            root: "/home/dev/work/",
+            root: "/home/dev/project/",
             cwd: &RelPath::root(),
             home: Some("/home/dev"),
             writable: &writable,
             class: &class,
         };
-        let place = |text| around.place(Some("/home/dev/work/sub"), text);
+        let place = |text| around.place(Some("/home/dev/project/sub"), text);
         assert_eq!(place(".."), Place::Root);
-        assert_eq!(place("./../../work"), Place::Root);
+        assert_eq!(place("./../../project"), Place::Root);
         assert_eq!(place("x/../y"), Place::Inside(RelPath::parse("sub/y").unwrap()));
-        assert_eq!(place("/home/dev/work-evil/f"), Place::Outside("/home/dev/work-evil/f".to_owned()));
+        assert_eq!(place("/home/dev/project-evil/f"), Place::Outside("/home/dev/project-evil/f".to_owned()));
         assert_eq!(place("../.."), Place::Above("/home/dev".to_owned()));
         assert_eq!(place("/../.."), Place::Above("/".to_owned()));
         assert_eq!(place("/tmp"), Place::Free);
