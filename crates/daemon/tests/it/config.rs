@@ -12,7 +12,7 @@ use cotenant_model::{
 use crate::{Ground, refused};
 
 fn root() -> &'static Path {
-    Path::new("/work space")
+    Path::new("/srv/w space")
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn every_section_is_read() {
     };
     let mut wanted = Settings {
         folders: vec![
-            folder("lib", "/work space/../lib", Access::Read),
+            folder("lib", "/srv/w space/../lib", Access::Read),
             folder("out", "/out", Access::ReadWrite),
         ],
         protected_add: vec!["vault".to_owned()],
@@ -233,7 +233,7 @@ fn what_the_form_allows_and_sense_does_not_is_refused() {
         ("[approvals]\nwait_s = 51", "50 at most"),
         ("[limits]\nmatches = 0", "[limits] matches is 0"),
         ("[workspace]\nstate_dir = \"state\"", "must be an absolute path"),
-        ("[workspace]\nstate_dir = \"/work space/state\"", "must lie outside"),
+        ("[workspace]\nstate_dir = \"/srv/w space/state\"", "must lie outside"),
         ("[workspace]\nprotected = { add = [\"a[\"] }", "has a pattern that is none"),
         ("[approvals]\nrules = [{ paths = [\"{\"], answer = \"ask\" }]", "has a pattern that is none"),
         ("[workspace]\nfolders = [{ name = \"\", path = \"a\", access = \"read\" }]", "is no name"),
@@ -267,8 +267,8 @@ fn what_the_form_allows_and_sense_does_not_is_refused() {
         ("[commands]\ncaches = [\"/a/../b\"]", "must be an absolute path without .."),
         ("[commands]\ncaches = [\"~/../b\"]", "must be an absolute path without .."),
         ("[commands]\ncaches = [\"/\"]", "must neither hold the workspace"),
-        ("[commands]\ncaches = [\"/work space/\"]", "must neither hold the workspace"),
-        ("[commands]\ncaches = [\"/work space/target\"]", "nor lie in it"),
+        ("[commands]\ncaches = [\"/srv/w space/\"]", "must neither hold the workspace"),
+        ("[commands]\ncaches = [\"/srv/w space/target\"]", "nor lie in it"),
         ("[commands]\ncaches = [\"~/\"]", "the whole home folder"),
         ("[commands]\ncaches = [\"~\"]", "must be an absolute path"),
         ("[hooks]\npre_tool_call = [{}]", "neither a command nor hooks"),

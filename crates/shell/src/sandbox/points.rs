@@ -137,9 +137,9 @@ mod tests {
     #[test]
     fn what_is_closed_is_removed_all_the_same() {
         let base = scratch();
-        private_dir(&base.join("a/work/deep")).unwrap();
-        std::fs::write(base.join("a/work/deep/file"), "x").unwrap();
-        for dir in ["a/work/deep", "a/work"] {
+        private_dir(&base.join("a/inner/deep")).unwrap();
+        std::fs::write(base.join("a/inner/deep/file"), "x").unwrap();
+        for dir in ["a/inner/deep", "a/inner"] {
             std::fs::set_permissions(base.join(dir), PermissionsExt::from_mode(0o000)).unwrap();
         }
         remove(&base);

@@ -53,7 +53,7 @@ fn what_the_page_shows_is_what_a_hook_reads() {
 #[test]
 fn the_settings_of_commands_are_the_defaults_but_for_the_rules() {
     let [toml] = &blocks("settings.md", "toml")[..] else { panic!("one block") };
-    let settings = config::parse(toml, Path::new("/work")).unwrap_or_else(|refusal| panic!("{refusal}"));
+    let settings = config::parse(toml, Path::new("/srv/w")).unwrap_or_else(|refusal| panic!("{refusal}"));
     assert_eq!((settings.exec, settings.limits), (ExecLimits::default(), Limits::default()));
     assert_eq!(settings.commands.rules.len(), 3);
     assert!(

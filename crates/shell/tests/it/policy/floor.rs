@@ -68,7 +68,7 @@ fn deletes_of_what_holds_the_workspace() {
     );
     refused(
         "not the whole workspace",
-        &["rm -rf .", "rm -rf /home/dev/work", "rm -rf /home/dev/work/", "cd src && rm -rf ../"],
+        &["rm -rf .", "rm -rf /home/dev/project", "rm -rf /home/dev/project/", "cd src && rm -rf ../"],
     );
     all(
         "ordinary",
@@ -182,7 +182,7 @@ fn writes_outside() {
             "echo x > /etc/hosts",
             "echo x >> ~/.profile",
             "echo x > ../sibling/f",
-            "echo x > /home/dev/work-evil/f",
+            "echo x > /home/dev/project-evil/f",
             "echo x &> /etc/x",
             "echo x >& /etc/x",
             "echo x >| /etc/x",

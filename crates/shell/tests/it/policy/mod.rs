@@ -17,7 +17,7 @@ mod verbs;
 use cotenant_model::{Answer, ClassRules, CommandRule, PathClass, RelPath};
 use cotenant_shell::policy::{Judgement, Rules, Surroundings, Verdict, judge};
 
-pub(crate) const ROOT: &str = "/home/dev/work";
+pub(crate) const ROOT: &str = "/home/dev/project";
 pub(crate) const OUT: &str = "/home/dev/outside";
 
 /// A rule without examples.

@@ -181,7 +181,7 @@ fn repositories_outside_are_asked_about() {
         "read-only",
         &[
             "git -C sub status",
-            "git -C /home/dev/work/sub log",
+            "git -C /home/dev/project/sub log",
             "cd sub && git status",
             "cd sub && git -C .. diff",
         ],

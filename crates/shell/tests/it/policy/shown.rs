@@ -35,7 +35,7 @@ fn whole_files_and_ranges_of_lines() {
     shows("cat -n a | sed -n '5,9p'", &[("a", Range(5, 9))]);
     shows("cat a 2>/dev/null", &[("a", Whole)]);
     shows("cd src && cat a", &[("src/a", Whole)]);
-    shows("cat /home/dev/work/a", &[("a", Whole)]);
+    shows("cat /home/dev/project/a", &[("a", Whole)]);
     shows("ls; cat a && cat b", &[("a", Whole), ("b", Whole)]);
     let below = judged_in("src", &[], "cat ../a");
     assert_eq!(below.shows[0].path.to_string(), "a");

@@ -46,7 +46,8 @@ fn all_of_something() {
         let hungry = "python3 -c \"x=bytearray(64<<30); print(len(x))\"";
         let said = run_with(&fixture, hungry, json!({"timeout_s": 20, "mode": mode}));
         assert_ne!(fact(&said, "exit").as_deref(), Some("0"), "{mode}: {said}");
-        let many = "python3 -c \"import os\nfor i in range(8): os.fork()\nx=bytearray(100<<20)\nimport time; time.sleep(60)\"";
+        // 256 processes, each of them small, that hold what they took until they are ended.
+        let many = "python3 -c \"import os\nfor i in range(8): os.fork()\nx=bytearray(100<<20)\nimport signal; signal.pause()\"";
         let said = run_with(&fixture, many, json!({"timeout_s": 5, "mode": mode}));
         assert_ne!(fact(&said, "exit").as_deref(), Some("0"), "{mode}: {said}");
     }
